@@ -70,7 +70,7 @@ pub enum Stop {
 
 /// How long kernel code works on, in nanoseconds, where it can leave off. Interrupts may be off for half a millisecond: what comes before the first look
 /// at the clock, and the piece in which the time runs out, come on top of this.
-const LONGEST_SLICE: u64 = 50_000;
+const LONGEST_SLICE: u64 = 30_000;
 
 /// A stretch of work in pieces, to be cut when it has taken long. It costs nothing where one piece is all.
 #[derive(Default)]

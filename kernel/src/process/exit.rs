@@ -42,7 +42,7 @@ fn release_robust_async(cx: &mut Cx, me: &mut Current) {
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
 pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     // What one thread leaves behind, no other is to see that runs on.
-    while me.process(cx).is_ok_and(|process| process.is_exiting() && !process.tell_ending(TOLD_AT_A_TIME, cx)) {
+    while me.process(cx).is_ok_and(|process| is_to_tell_others(&process, cx)) {
         tasks::pause_async(cx);
     }
     release_futexes_async(cx, me);
@@ -86,6 +86,11 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
 /// How many threads of a process that ends are told so before others may have their turn.
 const TOLD_AT_A_TIME: usize = 1024;
 
+/// Tells some more threads that their process ends; whether there may be others. While one of them writes a core file, that one is not told.
+fn is_to_tell_others(process: &Process, cx: &Cx) -> bool {
+    process.is_exiting() && !process.is_dumping() && !process.tell_ending(TOLD_AT_A_TIME, cx)
+}
+
 /// What a thread had shares in.
 struct Held {
     tid: u32,
@@ -111,7 +116,7 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
         let peak = me.space(cx).map_or(0, |space| space.peak_resident_pages() as u64 * 4);
         process.usage.lock(cx).max_resident = peak;
     } else if process.is_exiting() {
-        process.wake_ending(2, cx);
+        process.wake_ending(cx);
     } else {
         // What it was to take others may take.
         signal::send::offer_all(&process, process.pending.set(), cx);

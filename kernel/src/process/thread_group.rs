@@ -44,8 +44,10 @@ pub struct Process {
     told_to_end: SpinLock<Cursor>,
     /// and whether all were.
     are_told_to_end: AtomicBool,
-    /// Which of its threads were woken because it ends.
+    /// Which of its threads were woken because it ends,
     woken_to_end: SpinLock<Cursor>,
+    /// and whether all were. Those that it gets later have not begun to wait.
+    are_woken_to_end: AtomicBool,
     /// Where it stands in its process group. Changed with the groups locked.
     pub(super) in_group: TicketCell,
     /// Whether its group counts it among those that are stopped. Changed with the groups locked.
@@ -105,6 +107,9 @@ pub struct Process {
 
 /// So many children are given away before others may have their turn.
 pub(super) const CHILDREN_AT_A_TIME: usize = CHUNK;
+
+/// So many threads of a process that ends are woken, and then as many by each that has ended, until all are.
+const WOKEN_AT_A_TIME: usize = 8;
 
 /// A child that was given away, for whom that is not all that must be done.
 pub(super) struct Notable {
@@ -237,6 +242,7 @@ impl Process {
             told_to_end: SpinLock::default(),
             are_told_to_end: AtomicBool::new(false),
             woken_to_end: SpinLock::default(),
+            are_woken_to_end: AtomicBool::new(false),
             in_group: TicketCell::default(),
             counts_as_stopped: AtomicBool::new(false),
             is_in_group: AtomicBool::new(parts.control_group.is_some()),
@@ -434,24 +440,45 @@ impl Process {
         }
         let threads = self.threads.lock(cx);
         let mut told = self.told_to_end.lock(cx);
-        for _ in 0..count {
-            let Some(next) = threads.next(&mut told) else {
-                self.are_told_to_end.store(true, Ordering::Release);
-                return true;
+        let mut left = count;
+        while left > 0 {
+            let tell = |thread: WeakRc<Thread>| {
+                if let Ok(thread) = thread.upgrade(cx) {
+                    thread.signals.add_work(Work::EXIT);
+                }
             };
-            if let Ok(thread) = next.upgrade(cx) {
-                thread.signals.add_work(Work::EXIT);
+            match threads.some_next(&mut told, tell) {
+                0 => {
+                    self.are_told_to_end.store(true, Ordering::Release);
+                    return true;
+                }
+                count => left = left.saturating_sub(count),
             }
         }
         false
     }
 
-    /// Wakes so many more of its threads, which have to end. Those that have ended wake others: to wake many takes long.
-    pub fn wake_ending(&self, count: usize, cx: &impl NoSuspend) {
-        for _ in 0..count {
-            let next = self.threads.lock(cx).next(&mut self.woken_to_end.lock(cx));
-            let Some(next) = next else { return };
-            if let Ok(thread) = next.upgrade(cx) {
+    /// Wakes some more of its threads, which have to end. Those that have ended wake others: to wake many takes long.
+    pub fn wake_ending(&self, cx: &impl NoSuspend) {
+        if self.are_woken_to_end.load(Ordering::Acquire) {
+            return;
+        }
+        let mut next = [None; WOKEN_AT_A_TIME];
+        let mut count = 0;
+        {
+            let threads = self.threads.lock(cx);
+            let mut woken = self.woken_to_end.lock(cx);
+            for place in &mut next {
+                *place = threads.next(&mut woken);
+                if place.is_none() {
+                    self.are_woken_to_end.store(true, Ordering::Release);
+                    break;
+                }
+                count += 1;
+            }
+        }
+        for thread in next[..count].iter().flatten() {
+            if let Ok(thread) = thread.upgrade(cx) {
                 thread.wake_to_end(cx);
             }
         }

@@ -185,11 +185,30 @@ impl Scheduler {
             let now = frame::time::now();
             return self.cores[0].look(|queue| queue.give_way(ready, now));
         }
+        if words.works_at_ends() {
+            return self.enter_end_alone(ready, why);
+        }
         // One look at the clock is enough for all that one more ready task changes.
         let now = frame::time::now();
         let gives_way = self.cores[0].look(|queue| {
             words.raise_virtual_time(queue.least(why, now));
-            queue.push_alone(ready);
+            queue.push_movable(ready);
+            queue.gives_way_to(words, now)
+        });
+        give_way(gives_way, now);
+    }
+
+    fn enter_end_alone(&self, ready: Ready, why: Why) {
+        let words = Words(ready.sched());
+        let now = frame::time::now();
+        let gives_way = self.cores[0].look(|queue| {
+            if queue.has_ends() {
+                // What runs was told when the first of them came.
+                queue.push_end(ready);
+                return GivesWay::No;
+            }
+            queue.least(why, now);
+            queue.push_end(ready);
             queue.gives_way_to(words, now)
         });
         give_way(gives_way, now);

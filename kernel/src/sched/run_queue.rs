@@ -303,6 +303,11 @@ impl RunQueue {
         self.ends.push_back(ready);
     }
 
+    /// Whether tasks wait that work at ends.
+    pub fn has_ends(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
     /// Whether it is the turn of those that work at ends, where `first` is the first turn of all others.
     fn is_turn_of_ends(&mut self, first: Option<Turn>) -> bool {
         match first {
@@ -315,12 +320,6 @@ impl RunQueue {
                 self.ends_time <= virtual_time
             }
         }
-    }
-
-    /// Enters a fair task that every core may run, on a machine with one core.
-    #[inline(always)]
-    pub fn push_alone(&mut self, ready: Ready) {
-        if Words(ready.sched()).works_at_ends() { self.push_end(ready) } else { self.push_movable(ready) }
     }
 
     /// Enters a fair task that every core may run.
@@ -336,7 +335,11 @@ impl RunQueue {
     pub fn give_way(&mut self, ready: Ready, now: u64) {
         self.charge(now);
         self.gave_way_at = now;
-        self.push_alone(ready);
+        if Words(ready.sched()).works_at_ends() {
+            self.push_end(ready);
+        } else {
+            self.push_movable(ready);
+        }
     }
 
     /// When the running task gave way, if it has and this was not asked since: the time is no other now.

@@ -67,6 +67,11 @@ fn send_other(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl 
         }
         return Ok(());
     }
+    if signal == Signal::KILL && process.pid != INIT {
+        // It is never pending: the end begins at once.
+        end_process(process, signal.number(), cx);
+        return Ok(());
+    }
     let action = process.action(signal, cx);
     if !is_ignored(process, thread, signal, &action, cx) {
         enter(process, thread, info, cx)?;
@@ -199,13 +204,11 @@ pub fn end_process(process: &Process, status: u32, cx: &impl NoSuspend) {
     }
     // Nearly always all know it at once; of very many, those that end tell the others first. To wake them takes longer: they do that one by one.
     process.tell_ending(TOLD_AT_FIRST, cx);
-    process.wake_ending(WOKEN_AT_FIRST, cx);
+    process.wake_ending(cx);
 }
 
 /// How many threads of a process that ends know it at once.
 const TOLD_AT_FIRST: usize = 2048;
-/// How many threads of a process that ends are woken at once.
-const WOKEN_AT_FIRST: usize = 64;
 
 /// Takes all pending signals of a set out of a process and its threads, unseen.
 pub fn discard(process: &Process, set: SignalSet, cx: &impl NoSuspend) {

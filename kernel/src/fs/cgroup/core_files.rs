@@ -162,7 +162,6 @@ fn kill(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<
         }
         writing.work.check_time()?;
     }
-    sched::leave_ends(cx);
     Ok(())
 }
 

@@ -22,6 +22,7 @@ use crate::fs::inode_file::seek_in;
 use crate::fs::proc::Text;
 use crate::fs::{Events, File, Inode, InodeOps, Lseek, OpenFlags, VfsCaller};
 use crate::process::GroupWalk;
+use crate::sched;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// The inode of a file.
@@ -152,6 +153,8 @@ impl GroupFile {
         let outcome = f(&mut work);
         if matches!(outcome, Err(Stop::Pause(_))) {
             self.work.lock(cx).insert(caller, work);
+        } else if work.kill.is_some() {
+            sched::leave_ends(cx);
         }
         outcome
     }
