@@ -231,7 +231,7 @@ fn end_of_session_leader(process: &Process, cx: &Cx) {
 /// has not been given away yet may end meanwhile.
 #[inline(never)]
 fn give_children_away_async(cx: &mut Cx, me: &mut Current) {
-    let mut time_slice = TimeSlice::default();
+    let mut time_slice = TimeSlice::of_end();
     let mut groups = Groups::default();
     let mut notable = [const { None }; CHILDREN_AT_A_TIME];
     while let Some(count) = give_some_away(me, &mut groups, &mut notable, cx) {
@@ -256,7 +256,7 @@ fn have_others_turn_async(cx: &mut Cx, me: &mut Current, time_slice: &mut TimeSl
     if time_slice.is_over() {
         // Whatever signals come, it ends.
         let _ = me.pause_async(cx, Interruption::KillOnly);
-        (*time_slice, *groups) = (TimeSlice::default(), Groups::default());
+        (*time_slice, *groups) = (TimeSlice::of_end(), Groups::default());
     }
 }
 

@@ -438,15 +438,21 @@ impl Process {
         if self.are_told_to_end.load(Ordering::Acquire) {
             return true;
         }
+        let tell = |thread: WeakRc<Thread>| {
+            if let Ok(thread) = thread.upgrade(cx) {
+                thread.signals.add_work(Work::EXIT);
+            }
+            false
+        };
         let threads = self.threads.lock(cx);
+        if threads.len() <= count {
+            threads.any(tell);
+            self.are_told_to_end.store(true, Ordering::Release);
+            return true;
+        }
         let mut told = self.told_to_end.lock(cx);
         let mut left = count;
         while left > 0 {
-            let tell = |thread: WeakRc<Thread>| {
-                if let Ok(thread) = thread.upgrade(cx) {
-                    thread.signals.add_work(Work::EXIT);
-                }
-            };
             match threads.some_next(&mut told, tell) {
                 0 => {
                     self.are_told_to_end.store(true, Ordering::Release);
@@ -463,10 +469,20 @@ impl Process {
         if self.are_woken_to_end.load(Ordering::Acquire) {
             return;
         }
+        let threads = self.threads.lock(cx);
+        if threads.len() == 1 {
+            self.are_woken_to_end.store(true, Ordering::Release);
+            let only = threads.first();
+            drop(threads);
+            if let Some(Ok(only)) = only.map(|only| only.upgrade(cx)) {
+                only.wake_to_end(cx);
+            }
+            return;
+        }
         let mut next = [None; WOKEN_AT_A_TIME];
         let mut count = 0;
         {
-            let threads = self.threads.lock(cx);
+            let threads = threads;
             let mut woken = self.woken_to_end.lock(cx);
             for place in &mut next {
                 *place = threads.next(&mut woken);

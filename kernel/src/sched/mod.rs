@@ -177,16 +177,13 @@ impl Scheduler {
         if why != Why::New {
             words.count_switch(why == Why::Yielded);
         }
-        if words.is_real_time() {
-            return self.enter_real_time_alone(ready, why);
+        if !words.is_plain() {
+            return self.enter_other_alone(ready, why);
         }
         if why == Why::Yielded {
             // Who gives way leaves a core that looks for another task anyway.
             let now = frame::time::now();
             return self.cores[0].look(|queue| queue.give_way(ready, now));
-        }
-        if words.works_at_ends() {
-            return self.enter_end_alone(ready, why);
         }
         // One look at the clock is enough for all that one more ready task changes.
         let now = frame::time::now();
@@ -198,18 +195,25 @@ impl Scheduler {
         give_way(gives_way, now);
     }
 
-    fn enter_end_alone(&self, ready: Ready, why: Why) {
+    #[inline(never)]
+    fn enter_other_alone(&self, ready: Ready, why: Why) {
         let words = Words(ready.sched());
+        if words.is_real_time() {
+            return self.enter_real_time_alone(ready, why);
+        }
         let now = frame::time::now();
         let gives_way = self.cores[0].look(|queue| {
-            if queue.has_ends() {
+            if why == Why::Yielded {
+                queue.give_way_to_ends(ready, now);
+            } else if queue.has_ends() {
                 // What runs was told when the first of them came.
                 queue.push_end(ready);
-                return GivesWay::No;
+            } else {
+                queue.least(why, now);
+                queue.push_end(ready);
+                return queue.gives_way_to(words, now);
             }
-            queue.least(why, now);
-            queue.push_end(ready);
-            queue.gives_way_to(words, now)
+            GivesWay::No
         });
         give_way(gives_way, now);
     }

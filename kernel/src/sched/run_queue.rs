@@ -17,8 +17,10 @@ pub(super) struct RunQueue {
     pub says_idle: bool,
     /// When the slice of the running task ends, as far as it has been told.
     slice: Slice,
-    /// The running task [works at ends](Words::works_at_ends).
+    /// The running task has its turn as one of those in `ends`.
     runs_end: bool,
+    /// It has, or there are others in `ends`: so that who has nothing to do with ends looks at one word.
+    with_ends: bool,
     /// Until when the running task was charged.
     since: u64,
     /// When the running task gave way, if the core has not looked for another since; else 0.
@@ -141,6 +143,7 @@ impl RunQueue {
             says_idle: false,
             slice: Slice::Unknown,
             runs_end: false,
+            with_ends: false,
             since: 0,
             gave_way_at: 0,
             busy: 0,
@@ -214,7 +217,10 @@ impl RunQueue {
         frame::mm::work_for(words.payer());
         self.begun += 1;
         self.since = now;
-        self.runs_end = words.works_at_ends() && !words.is_real_time();
+        if self.with_ends {
+            self.runs_end = words.works_at_ends() && !words.is_real_time();
+            self.with_ends = self.runs_end || !self.ends.is_empty();
+        }
         let slice = if words.is_real_time() {
             (words.class() == Class::RoundRobin && self.has_equal(words.priority(), real_time))
                 .then_some(ROUND_ROBIN_SLICE)
@@ -222,14 +228,18 @@ impl RunQueue {
             self.floor = self.floor.max(self.time_of(words));
             self.has_fair().then_some(self.fair_slice())
         };
-        self.slice = Slice::Unknown;
-        slice.filter(|slice| self.is_told(*slice))
+        self.slice = match slice {
+            None => Slice::Unknown,
+            Some(_) if self.with_ends => Slice::Short,
+            Some(_) => Slice::Long,
+        };
+        slice
     }
 
     /// For how long a fair task runs while others wait.
     #[inline(always)]
     fn fair_slice(&self) -> u64 {
-        if self.runs_end || !self.ends.is_empty() { ENDS_SLICE } else { FAIR_SLICE }
+        if self.with_ends { ENDS_SLICE } else { FAIR_SLICE }
     }
 
     /// The running task is told when its slice ends, unless it knows that it ends as soon: those who wait do not wait longer because more come.
@@ -296,9 +306,10 @@ impl RunQueue {
 
     /// Enters a task that works at ends, on the core that it stays on.
     pub fn push_end(&mut self, ready: Ready) {
-        if self.ends.is_empty() && !self.runs_end {
+        if !self.with_ends {
             // What they have not used they have not saved.
             self.ends_time = self.ends_time.max(self.floor);
+            self.with_ends = true;
         }
         self.ends.push_back(ready);
     }
@@ -335,11 +346,14 @@ impl RunQueue {
     pub fn give_way(&mut self, ready: Ready, now: u64) {
         self.charge(now);
         self.gave_way_at = now;
-        if Words(ready.sched()).works_at_ends() {
-            self.push_end(ready);
-        } else {
-            self.push_movable(ready);
-        }
+        self.push_movable(ready);
+    }
+
+    /// As [`give_way`](Self::give_way), where the task works at ends.
+    pub fn give_way_to_ends(&mut self, ready: Ready, now: u64) {
+        self.charge(now);
+        self.gave_way_at = now;
+        self.push_end(ready);
     }
 
     /// When the running task gave way, if it has and this was not asked since: the time is no other now.
@@ -354,11 +368,11 @@ impl RunQueue {
     /// Enters a fair task.
     pub fn push_fair(&mut self, ready: Ready) {
         let words = Words(ready.sched());
-        if ready.worker().is_some() && words.works_at_ends() {
-            return self.push_end(ready);
-        }
         if ready.worker().is_none() && words.cores().is_empty() {
             return self.push_movable(ready);
+        }
+        if ready.worker().is_some() && words.works_at_ends() {
+            return self.push_end(ready);
         }
         self.entered += 1;
         let turn = FairTurn { virtual_time: words.virtual_time(), order: self.entered };
@@ -374,7 +388,7 @@ impl RunQueue {
     /// The fair task whose turn it is, on a machine with one core.
     #[inline(always)]
     pub fn pop_alone(&mut self) -> Option<Ready> {
-        if self.ends.is_empty() { self.pop_movable() } else { self.pop_beside_ends() }
+        if self.with_ends { self.pop_beside_ends() } else { self.pop_movable() }
     }
 
     #[cold]
@@ -398,7 +412,7 @@ impl RunQueue {
             return Some(ready);
         }
         let movable = self.movable.peek().map(|Reverse(first)| Turn::of_fair(first.turn));
-        if !self.ends.is_empty() && self.is_turn_of_ends([bound, movable].into_iter().flatten().min()) {
+        if self.with_ends && self.is_turn_of_ends([bound, movable].into_iter().flatten().min()) {
             return self.ends.pop_front();
         }
         match bound {
@@ -453,7 +467,7 @@ impl RunQueue {
     /// Whether a fair task waits.
     #[inline(always)]
     fn has_fair(&self) -> bool {
-        !self.movable.is_empty() || !self.bound.is_empty() || !self.ends.is_empty()
+        !self.movable.is_empty() || !self.bound.is_empty() || self.with_ends && !self.ends.is_empty()
     }
 
     /// Whether a real-time task of this priority or a higher one keeps the core from the one that it runs.
@@ -492,7 +506,8 @@ impl RunQueue {
             return GivesWay::No;
         } else if priority == 0 {
             self.charge(now);
-            let time = if woken.works_at_ends() { self.ends_time } else { woken.virtual_time() };
+            let is_end = self.with_ends && woken.works_at_ends();
+            let time = if is_end { self.ends_time } else { woken.virtual_time() };
             if self.time_of(running).saturating_sub(time) > WAKE_UP_GRANULARITY {
                 return GivesWay::Now(worker);
             }

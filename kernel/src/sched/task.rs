@@ -104,6 +104,12 @@ impl Words<'_> {
         self.priority() != 0
     }
 
+    /// Whether it neither is a real-time task nor works at ends.
+    #[inline(always)]
+    pub fn is_plain(self) -> bool {
+        self.word(KIND).load(Relaxed) & (0xff << 8 | WORKS_AT_ENDS) == 0
+    }
+
     #[inline(always)]
     pub fn priority(self) -> u8 {
         (self.word(KIND).load(Relaxed) >> 8) as u8

@@ -149,7 +149,7 @@ impl GroupFile {
     fn go_on<R>(&self, me: &Current, cx: &Cx, f: impl FnOnce(&mut Work) -> Step<R>) -> Step<R> {
         let caller = me.thread(cx)?.tid();
         let mut work = self.work.lock(cx).remove(&caller).unwrap_or_default();
-        work.time_slice = TimeSlice::default();
+        work.time_slice = TimeSlice::of_end();
         let outcome = f(&mut work);
         if matches!(outcome, Err(Stop::Pause(_))) {
             self.work.lock(cx).insert(caller, work);

@@ -323,7 +323,7 @@ impl<T: ?Sized + Send + Sync> Members<T> {
     }
 
     /// Runs `f` on some of the next in a walk, [`CHUNK`] at most; how many they were, none at the end.
-    pub fn some_next(&self, cursor: &mut Cursor, mut f: impl FnMut(WeakRc<T>)) -> usize {
+    pub fn some_next<R>(&self, cursor: &mut Cursor, mut f: impl FnMut(WeakRc<T>) -> R) -> usize {
         let Some(first) = self.next(cursor) else { return 0 };
         f(first);
         let Some(chunk) = self.chunk(cursor.chunk) else { return 1 };
