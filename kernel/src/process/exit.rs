@@ -7,7 +7,7 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, StrongRc, TempRc};
 
 use super::thread_group::{CHILDREN_AT_A_TIME, Notable};
-use super::{Continuation, Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, freezer, session, stop};
+use super::{Continuation, Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, Thread, freezer, session, stop};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
@@ -24,19 +24,33 @@ const NANOSECONDS_PER_TICK: u64 = 10_000_000;
 
 /// Tells those who see the memory that the calling thread leaves: releases its robust futexes and clears the word of CLONE_CHILD_CLEARTID.
 pub(super) fn release_futexes_async(cx: &mut Cx, me: &mut Current) {
-    release_robust_async(cx, me);
-    clear_tid_async(cx, me);
+    let Ok(owed) = take_owed(me, cx) else { return };
+    if owed.robust_list != 0 {
+        // What cannot be read is the program's own fault and concerns nobody else.
+        let _ = futex::release_robust_async(cx, me, UserIn::<futex::Head>::new(owed.robust_list), owed.tid);
+    }
+    if let Some(word) = owed.word {
+        // A bad address is the program's loss.
+        let _ = me.write_async(cx, word, &0);
+        futex::wake_at(me, word, cx);
+    }
 }
 
-fn release_robust_async(cx: &mut Cx, me: &mut Current) {
-    let Ok((list, tid)) = me.thread(cx).map(|thread| (thread.robust_list.swap(0, Ordering::Relaxed), thread.tid()))
-    else {
-        return;
-    };
-    if list != 0 {
-        // What cannot be read is the program's own fault and concerns nobody else.
-        let _ = futex::release_robust_async(cx, me, UserIn::<futex::Head>::new(list), tid);
-    }
+/// What a thread owes to those who see its memory.
+struct Owed {
+    tid: u32,
+    /// Where its list of robust futexes is; 0: nowhere.
+    robust_list: usize,
+    /// Where 0 is to be written, and who waits there (pthread_join) to be woken.
+    word: Option<UserInOut<u32>>,
+}
+
+fn take_owed(me: &Current, cx: &Cx) -> Result<Owed> {
+    let (thread, process) = (me.thread(cx)?, me.process(cx)?);
+    let robust_list = thread.robust_list.swap(0, Ordering::Relaxed);
+    let is_owed = sees_cleared_tid(me, &thread, &process, cx);
+    let address = thread.clear_tid.swap(0, Ordering::Relaxed);
+    Ok(Owed { tid: thread.tid(), robust_list, word: is_owed.then(|| UserInOut::new(address)) })
 }
 
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
@@ -129,9 +143,14 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     Ok(Held { tid: thread.tid(), space, files, fs })
 }
 
-/// Whether the calling thread has a word to clear for others, who see its memory. Where the process ends, those are other processes.
+/// Whether the calling thread has a word to clear for others, who see its memory.
 pub(super) fn owes_clear_tid(me: &Current, cx: &Cx) -> bool {
     let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) else { return false };
+    sees_cleared_tid(me, &thread, &process, cx)
+}
+
+/// Whether anybody sees that the calling thread's word of CLONE_CHILD_CLEARTID is cleared. Where the process ends, nobody of it does.
+fn sees_cleared_tid(me: &Current, thread: &Thread, process: &Process, cx: &Cx) -> bool {
     let address = thread.clear_tid.load(Ordering::Relaxed);
     if address == 0 || thread.space.lock(cx).as_ref().is_none_or(|space| space.owners() == 1) {
         return false;
@@ -140,18 +159,6 @@ pub(super) fn owes_clear_tid(me: &Current, cx: &Cx) -> bool {
         space.is_of_several_processes() || matches!(space.shared_object(address, cx), Ok(Some(_)))
     };
     !process.is_exiting() || me.space(cx).is_ok_and(sees_word)
-}
-
-/// Writes 0 where CLONE_CHILD_CLEARTID said and wakes who waits there (pthread_join), if anybody else sees that memory.
-fn clear_tid_async(cx: &mut Cx, me: &mut Current) {
-    let is_owed = owes_clear_tid(me, cx);
-    let address = me.thread(cx).map_or(0, |thread| thread.clear_tid.swap(0, Ordering::Relaxed));
-    if is_owed {
-        // A bad address is the program's loss.
-        let word = UserInOut::<u32>::new(address);
-        let _ = me.write_async(cx, word, &0);
-        futex::wake_at(me, word, cx);
-    }
 }
 
 /// The process has no threads any more.

@@ -108,6 +108,8 @@ pub struct Process {
 /// So many children are given away before others may have their turn.
 pub(super) const CHILDREN_AT_A_TIME: usize = CHUNK;
 
+/// How many threads of a process that ends know it at once.
+const TOLD_AT_FIRST: usize = 2048;
 /// So many threads of a process that ends are woken, and then as many by each that has ended, until all are.
 const WOKEN_AT_A_TIME: usize = 8;
 
@@ -433,6 +435,24 @@ impl Process {
         });
     }
 
+    /// Tells and wakes its threads, which have to end. Where they are very many that is not all: those that end go on with it.
+    pub fn begin_to_end_threads(&self, cx: &impl NoSuspend) {
+        let threads = self.threads.lock(cx);
+        if threads.len() > 1 {
+            drop(threads);
+            self.tell_ending(TOLD_AT_FIRST, cx);
+            return self.wake_ending(cx);
+        }
+        let only = threads.first();
+        self.are_told_to_end.store(true, Ordering::Release);
+        self.are_woken_to_end.store(true, Ordering::Release);
+        drop(threads);
+        if let Some(Ok(only)) = only.map(|only| only.upgrade(cx)) {
+            only.signals.add_work(Work::EXIT);
+            only.wake_to_end(cx);
+        }
+    }
+
     /// Tells up to so many more of its threads that they have to end; whether all know it. Those that it gets later know it from the beginning.
     pub fn tell_ending(&self, count: usize, cx: &impl NoSuspend) -> bool {
         if self.are_told_to_end.load(Ordering::Acquire) {
@@ -469,20 +489,10 @@ impl Process {
         if self.are_woken_to_end.load(Ordering::Acquire) {
             return;
         }
-        let threads = self.threads.lock(cx);
-        if threads.len() == 1 {
-            self.are_woken_to_end.store(true, Ordering::Release);
-            let only = threads.first();
-            drop(threads);
-            if let Some(Ok(only)) = only.map(|only| only.upgrade(cx)) {
-                only.wake_to_end(cx);
-            }
-            return;
-        }
         let mut next = [None; WOKEN_AT_A_TIME];
         let mut count = 0;
         {
-            let threads = threads;
+            let threads = self.threads.lock(cx);
             let mut woken = self.woken_to_end.lock(cx);
             for place in &mut next {
                 *place = threads.next(&mut woken);

@@ -49,7 +49,7 @@ pub(super) struct RunQueue {
 }
 
 /// Whether the running task has been told when its slice ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slice {
     Unknown,
     /// It is that of its class.
@@ -217,20 +217,31 @@ impl RunQueue {
         frame::mm::work_for(words.payer());
         self.begun += 1;
         self.since = now;
-        if self.with_ends {
-            self.runs_end = words.works_at_ends() && !words.is_real_time();
-            self.with_ends = self.runs_end || !self.ends.is_empty();
+        if self.with_ends || words.is_real_time() {
+            return self.begin_otherwise(words, real_time);
         }
-        let slice = if words.is_real_time() {
-            (words.class() == Class::RoundRobin && self.has_equal(words.priority(), real_time))
-                .then_some(ROUND_ROBIN_SLICE)
-        } else {
+        self.floor = self.floor.max(words.virtual_time());
+        let slice = self.has_fair().then_some(FAIR_SLICE);
+        self.slice = if slice.is_some() { Slice::Long } else { Slice::Unknown };
+        slice
+    }
+
+    /// The core runs a real-time task, or a fair one while there are ends.
+    #[inline(never)]
+    fn begin_otherwise(&mut self, words: Words, real_time: &RealTime) -> Option<u64> {
+        let is_fair = !words.is_real_time();
+        self.runs_end = self.with_ends && is_fair && words.works_at_ends();
+        self.with_ends = self.runs_end || !self.ends.is_empty();
+        let slice = if is_fair {
             self.floor = self.floor.max(self.time_of(words));
             self.has_fair().then_some(self.fair_slice())
+        } else {
+            (words.class() == Class::RoundRobin && self.has_equal(words.priority(), real_time))
+                .then_some(ROUND_ROBIN_SLICE)
         };
         self.slice = match slice {
             None => Slice::Unknown,
-            Some(_) if self.with_ends => Slice::Short,
+            Some(ENDS_SLICE) => Slice::Short,
             Some(_) => Slice::Long,
         };
         slice
@@ -240,15 +251,6 @@ impl RunQueue {
     #[inline(always)]
     fn fair_slice(&self) -> u64 {
         if self.with_ends { ENDS_SLICE } else { FAIR_SLICE }
-    }
-
-    /// The running task is told when its slice ends, unless it knows that it ends as soon: those who wait do not wait longer because more come.
-    #[inline(always)]
-    fn is_told(&mut self, slice: u64) -> bool {
-        let slice = if slice == ENDS_SLICE { Slice::Short } else { Slice::Long };
-        let is_news = self.slice < slice;
-        self.slice = self.slice.max(slice);
-        is_news
     }
 
     /// By what virtual time the running task, or one that is about to run, has its turn.
@@ -506,17 +508,34 @@ impl RunQueue {
             return GivesWay::No;
         } else if priority == 0 {
             self.charge(now);
-            let is_end = self.with_ends && woken.works_at_ends();
-            let time = if is_end { self.ends_time } else { woken.virtual_time() };
-            if self.time_of(running).saturating_sub(time) > WAKE_UP_GRANULARITY {
+            if self.with_ends {
+                return self.gives_way_beside_ends(worker, running, woken);
+            }
+            if running.virtual_time().saturating_sub(woken.virtual_time()) > WAKE_UP_GRANULARITY {
                 return GivesWay::Now(worker);
             }
-            self.fair_slice()
+            FAIR_SLICE
         } else if running.class() == Class::RoundRobin {
             ROUND_ROBIN_SLICE
         } else {
             return GivesWay::No;
         };
-        if self.is_told(slice) { GivesWay::After(slice) } else { GivesWay::No }
+        // It was told already: those who wait do not wait longer because more come.
+        if self.slice != Slice::Unknown {
+            return GivesWay::No;
+        }
+        self.slice = Slice::Long;
+        GivesWay::After(slice)
+    }
+
+    /// As [`gives_way_to`](Self::gives_way_to), of fair tasks, while there are ends.
+    #[inline(never)]
+    fn gives_way_beside_ends(&mut self, worker: &'static Worker, running: Words, woken: Words) -> GivesWay {
+        let time = if woken.works_at_ends() { self.ends_time } else { woken.virtual_time() };
+        if self.time_of(running).saturating_sub(time) > WAKE_UP_GRANULARITY {
+            return GivesWay::Now(worker);
+        }
+        let is_told = core::mem::replace(&mut self.slice, Slice::Short) == Slice::Short;
+        if is_told { GivesWay::No } else { GivesWay::After(ENDS_SLICE) }
     }
 }

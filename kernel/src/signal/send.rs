@@ -68,7 +68,8 @@ fn send_other(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl 
         return Ok(());
     }
     if signal == Signal::KILL && process.pid != INIT {
-        // It is never pending: the end begins at once.
+        // The end begins at once: nobody takes it, and nothing is known of it but that it came.
+        thread.map_or(&process.pending, |thread| &thread.signals.pending).show_kill();
         end_process(process, signal.number(), cx);
         return Ok(());
     }
@@ -202,13 +203,8 @@ pub fn end_process(process: &Process, status: u32, cx: &impl NoSuspend) {
     if !process.begin_exit(status) && !process.is_dumping() {
         return;
     }
-    // Nearly always all know it at once; of very many, those that end tell the others first. To wake them takes longer: they do that one by one.
-    process.tell_ending(TOLD_AT_FIRST, cx);
-    process.wake_ending(cx);
+    process.begin_to_end_threads(cx);
 }
-
-/// How many threads of a process that ends know it at once.
-const TOLD_AT_FIRST: usize = 2048;
 
 /// Takes all pending signals of a set out of a process and its threads, unseen.
 pub fn discard(process: &Process, set: SignalSet, cx: &impl NoSuspend) {
