@@ -242,9 +242,13 @@ impl Scheduler {
                 }
             };
             clock::note_time(now);
+            let with_ends = queue.with_ends();
+            if with_ends {
+                queue.leave_end();
+            }
             queue.look_for_another(worker);
             let urgent = if self.real_time.highest() == 0 { None } else { self.real_time.pop_before(None) };
-            let ready = urgent.or_else(|| queue.pop_alone())?;
+            let ready = urgent.or_else(|| if with_ends { queue.pop_beside_ends() } else { queue.pop_movable() })?;
             let slice = queue.begin(&ready, now, &self.real_time);
             Some((ready, slice.map(|slice| now + slice)))
         });

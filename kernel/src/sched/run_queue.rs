@@ -42,8 +42,10 @@ pub(super) struct RunQueue {
     partial: usize,
     /// Tasks that work at ends. However many they are, they have the share of one, and have it in turn.
     ends: VecDeque<Ready>,
-    /// The virtual time of all of them together.
+    /// The virtual time of all of them together, but for what the running one has run since it began.
     ends_time: u64,
+    /// For how long that one had run when it began.
+    end_began: u64,
     /// Tells fair tasks of equal virtual time apart: first come, first served.
     entered: i64,
 }
@@ -156,6 +158,7 @@ impl RunQueue {
             partial: 0,
             ends: VecDeque::new(),
             ends_time: 0,
+            end_began: 0,
             entered: 0,
         }
     }
@@ -180,9 +183,6 @@ impl RunQueue {
         {
             let ran = now - self.since;
             Words(running).charge(ran);
-            if self.runs_end {
-                self.ends_time += ran;
-            }
             self.busy += ran;
             self.since = now;
         }
@@ -192,6 +192,9 @@ impl RunQueue {
     #[inline(always)]
     pub fn leave(&mut self, now: u64, worker: &'static Worker) {
         self.end_running(now);
+        if self.with_ends {
+            self.leave_end();
+        }
         self.look_for_another(worker);
     }
 
@@ -200,6 +203,15 @@ impl RunQueue {
     pub fn end_running(&mut self, now: u64) {
         self.raise_floor(now);
         self.charge(now);
+    }
+
+    /// What runs has its turn as one of those in `ends` no more.
+    #[inline(never)]
+    pub fn leave_end(&mut self) {
+        if let Some(running) = self.running.filter(|_| self.runs_end) {
+            self.ends_time = self.time_of(Words(running));
+            self.runs_end = false;
+        }
     }
 
     /// The core runs nothing from now on.
@@ -221,7 +233,7 @@ impl RunQueue {
             return self.begin_otherwise(words, real_time);
         }
         self.floor = self.floor.max(words.virtual_time());
-        let slice = self.has_fair().then_some(FAIR_SLICE);
+        let slice = (!self.movable.is_empty() || !self.bound.is_empty()).then_some(FAIR_SLICE);
         self.slice = if slice.is_some() { Slice::Long } else { Slice::Unknown };
         slice
     }
@@ -231,6 +243,7 @@ impl RunQueue {
     fn begin_otherwise(&mut self, words: Words, real_time: &RealTime) -> Option<u64> {
         let is_fair = !words.is_real_time();
         self.runs_end = self.with_ends && is_fair && words.works_at_ends();
+        self.end_began = words.cpu_time();
         self.with_ends = self.runs_end || !self.ends.is_empty();
         let slice = if is_fair {
             self.floor = self.floor.max(self.time_of(words));
@@ -256,7 +269,11 @@ impl RunQueue {
     /// By what virtual time the running task, or one that is about to run, has its turn.
     #[inline(always)]
     fn time_of(&self, running: Words) -> u64 {
-        if self.runs_end { self.ends_time } else { running.virtual_time() }
+        if self.runs_end {
+            self.ends_time + running.cpu_time().saturating_sub(self.end_began)
+        } else {
+            running.virtual_time()
+        }
     }
 
     /// The virtual time that a task has here which had `time` in a queue whose floor was `floor`: as far from the others as there.
@@ -314,6 +331,12 @@ impl RunQueue {
             self.with_ends = true;
         }
         self.ends.push_back(ready);
+    }
+
+    /// Whether tasks work at ends, or wait for their turn to.
+    #[inline(always)]
+    pub fn with_ends(&self) -> bool {
+        self.with_ends
     }
 
     /// Whether tasks wait that work at ends.
@@ -387,14 +410,9 @@ impl RunQueue {
         self.bound.push(Reverse(Entry { turn, ready }));
     }
 
-    /// The fair task whose turn it is, on a machine with one core.
-    #[inline(always)]
-    pub fn pop_alone(&mut self) -> Option<Ready> {
-        if self.with_ends { self.pop_beside_ends() } else { self.pop_movable() }
-    }
-
-    #[cold]
-    fn pop_beside_ends(&mut self) -> Option<Ready> {
+    /// The fair task whose turn it is beside those that work at ends, on a machine with one core.
+    #[inline(never)]
+    pub fn pop_beside_ends(&mut self) -> Option<Ready> {
         let movable = self.movable.peek().map(|Reverse(first)| Turn::of_fair(first.turn));
         if self.is_turn_of_ends(movable) { self.ends.pop_front() } else { self.pop_movable() }
     }
