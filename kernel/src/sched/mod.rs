@@ -43,7 +43,7 @@ use crate::time::clock;
 pub use account::Account;
 use cores::{Core, IdleCores};
 use real_time::{End, RealTime};
-use run_queue::{GivesWay, Turn};
+use run_queue::{GivesWay, RunQueue, Turn};
 use task::Words;
 pub use task::{Class, MAX_PRIORITY, Parameters};
 
@@ -242,14 +242,12 @@ impl Scheduler {
                 }
             };
             clock::note_time(now);
-            let with_ends = queue.with_ends();
-            if with_ends {
-                queue.leave_end();
+            if queue.with_ends() || self.real_time.highest() != 0 {
+                return self.choose_among_all_alone(queue, worker, now);
             }
             queue.look_for_another(worker);
-            let urgent = if self.real_time.highest() == 0 { None } else { self.real_time.pop_before(None) };
-            let ready = urgent.or_else(|| if with_ends { queue.pop_beside_ends() } else { queue.pop_movable() })?;
-            let slice = queue.begin(&ready, now, &self.real_time);
+            let ready = queue.pop_movable()?;
+            let slice = queue.begin_without_ends(&ready, now, &self.real_time);
             Some((ready, slice.map(|slice| now + slice)))
         });
         let Some((ready, slice_ends)) = found else {
@@ -262,6 +260,23 @@ impl Scheduler {
         }
         crate::time::keep_seconds(0);
         Some(ready)
+    }
+}
+
+impl Scheduler {
+    /// The task to run next and when its slice ends, where real-time tasks wait or there are ends.
+    #[inline(never)]
+    fn choose_among_all_alone(
+        &self,
+        queue: &mut RunQueue,
+        worker: &'static Worker,
+        now: u64,
+    ) -> Option<(Ready, Option<u64>)> {
+        queue.leave_end();
+        queue.look_for_another(worker);
+        let ready = self.real_time.pop_before(None).or_else(|| queue.pop_beside_ends())?;
+        let slice = queue.begin(&ready, now, &self.real_time);
+        Some((ready, slice.map(|slice| now + slice)))
     }
 }
 

@@ -224,12 +224,28 @@ impl RunQueue {
     /// The core runs a task from now on; for how long before another has its turn, if there is another.
     #[inline(always)]
     pub fn begin(&mut self, ready: &Ready, now: u64, real_time: &RealTime) -> Option<u64> {
+        if self.with_ends {
+            let words = self.begin_running(ready, now);
+            return self.begin_otherwise(words, real_time);
+        }
+        self.begin_without_ends(ready, now, real_time)
+    }
+
+    #[inline(always)]
+    fn begin_running(&mut self, ready: &Ready, now: u64) -> Words<'static> {
         let words = Words(ready.sched());
         self.running = Some(ready.sched());
         frame::mm::work_for(words.payer());
         self.begun += 1;
         self.since = now;
-        if self.with_ends || words.is_real_time() {
+        words
+    }
+
+    /// As [`begin`](Self::begin), where there are no ends.
+    #[inline(always)]
+    pub fn begin_without_ends(&mut self, ready: &Ready, now: u64, real_time: &RealTime) -> Option<u64> {
+        let words = self.begin_running(ready, now);
+        if words.is_real_time() {
             return self.begin_otherwise(words, real_time);
         }
         self.floor = self.floor.max(words.virtual_time());
