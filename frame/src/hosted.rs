@@ -4,6 +4,16 @@
 /// As on the machine.
 pub const KERNEL_STACK_BYTES: usize = 32 << 10;
 
+/// No kernel stacks, no frames.
+pub fn spare_frames() -> usize {
+    0
+}
+
+/// There is none.
+pub fn give_stack_back() -> bool {
+    false
+}
+
 /// The cores that there are: one, if a test does not pretend that there are more.
 #[cfg(not(ebb_shuttle))]
 pub mod pretended {

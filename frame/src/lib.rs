@@ -55,8 +55,8 @@ mod hosted;
 pub use hosted::{irq, power, serial, time, user};
 
 #[cfg(target_os = "none")]
-pub use arch::machine::stacks::STACK_BYTES as KERNEL_STACK_BYTES;
+pub use arch::machine::stacks::{STACK_BYTES as KERNEL_STACK_BYTES, give_spare_back as give_stack_back, spare_frames};
 pub use boot::{BootInfo, Config};
 #[cfg(not(target_os = "none"))]
-pub use hosted::KERNEL_STACK_BYTES;
+pub use hosted::{KERNEL_STACK_BYTES, give_stack_back, spare_frames};
 pub use refs::{Cx, NoSuspend};

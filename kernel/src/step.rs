@@ -74,21 +74,34 @@ pub enum Stop {
 /// How long kernel code works on, in nanoseconds, where it can leave off. Interrupts may be off for half a millisecond: what comes before the first look
 /// at the clock, and the piece in which the time runs out, come on top of this.
 const LONGEST_SLICE: u64 = 150_000;
+/// The same for work at an end, which goes on in turn with what others do ([`sched::work_at_ends`](crate::sched::work_at_ends)).
+const LONGEST_SLICE_OF_END: u64 = 30_000;
 
 /// A stretch of work in pieces, to be cut when it has taken long. It costs nothing where one piece is all.
-#[derive(Default)]
 pub struct TimeSlice {
     since: Option<u64>,
+    longest: u64,
+}
+
+impl Default for TimeSlice {
+    fn default() -> Self {
+        TimeSlice { since: None, longest: LONGEST_SLICE }
+    }
 }
 
 impl TimeSlice {
+    /// A stretch of work at an end.
+    pub fn of_end() -> Self {
+        TimeSlice { since: None, longest: LONGEST_SLICE_OF_END }
+    }
+
     /// Asked between two pieces: whether others must have their turn now.
     #[cfg_attr(feature = "stretch", track_caller)]
     pub fn is_over(&mut self) -> bool {
         #[cfg(feature = "stretch")]
         frame::stretch::pass();
         let now = frame::time::now();
-        now.saturating_sub(*self.since.get_or_insert(now)) >= LONGEST_SLICE
+        now.saturating_sub(*self.since.get_or_insert(now)) >= self.longest
     }
 }
 

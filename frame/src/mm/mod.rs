@@ -52,14 +52,20 @@ pub use io::{Access, Fault, Reader, Writer};
 pub use metadata::{FrameLink, FrameNumber, frame_count, frame_link};
 pub use owner::{Accounts, Charged, NOBODY, Need, Part, charge_by, gather_stocks, stocks, work_for};
 pub use slab::{HeapSlots, SizeClass, Slab, SlabPolicy, SlotsOut};
-#[cfg(target_os = "none")]
-pub(crate) use stale_places::StalePlaces;
 pub use supply::{FramePolicy, Recovery, free_frames, recover_by, set_reserve};
+#[cfg(target_os = "none")]
+pub(crate) use supply::{give_stack_page, take_stack_page};
 pub(crate) use tlb::{Context, Forget};
 #[cfg(target_os = "none")]
 pub(crate) use tlb::{flush_kernel_page, forget, forget_kernel, forget_kernel_page};
 pub use typed::{Frame, FrameMeta, Segment};
 pub use vm_space::{Entry, LEAF_BYTES, Noted, OutOfMemory, Prot, RightsChange, Sharing, USER_END, VmSpace};
+
+/// Whether other cores may know what was mapped in the kernel's address space.
+#[cfg(target_os = "none")]
+pub(crate) fn has_other_cores() -> bool {
+    machine::core_count() != 1
+}
 
 /// Bytes in a page and in a frame.
 pub const PAGE_SIZE: usize = 4096;

@@ -171,7 +171,7 @@ impl HeapSlots {
         self.len == 0
     }
 
-    /// Puts one of them back into its slab: which that is, and how many of its slots are out. `None` if none is left.
+    /// Puts one of them back into its slab, and those behind it that are of the same: which that is, and how many of its slots are out. `None` if none is left.
     ///
     /// # Panics
     /// The slab is of another size class: the object was freed with another size than it was allocated with.
@@ -181,16 +181,21 @@ impl HeapSlots {
         let slab = Slab(machine::pointer_frame(slot.as_ptr()));
         let Some(mut state) = slab.lock() else { panic!("an object of the heap is not in a slab") };
         let inside = state.inside();
-        if inside.class != self.class.0 || inside.out == 0 {
-            panic!("an object of the heap was freed with another size, or twice");
+        let before = usize::from(inside.out);
+        let mut next = Some(slot);
+        while let Some(slot) = next {
+            if inside.class != self.class.0 || inside.out == 0 {
+                panic!("an object of the heap was freed with another size, or twice");
+            }
+            let offset = (slot.addr().get() % PAGE_SIZE) as u16;
+            // SAFETY: the slot is free and was in the list. A slot's address is a multiple of 16.
+            unsafe { slot.cast::<u16>().write(inside.free) };
+            inside.free = offset | 1;
+            inside.out -= 1;
+            let is_beside = self.first.addr() / PAGE_SIZE == slot.addr().get() / PAGE_SIZE;
+            next = if is_beside { self.pop() } else { None };
         }
-        let offset = (slot.addr().get() % PAGE_SIZE) as u16;
-        // SAFETY: the slot is free and was in the list. A slot's address is a multiple of 16.
-        unsafe { slot.cast::<u16>().write(inside.free) };
-        inside.free = offset | 1;
-        inside.out -= 1;
-        let now = usize::from(inside.out);
-        Some((slab, SlotsOut { before: now + 1, now }))
+        Some((slab, SlotsOut { before, now: inside.out.into() }))
     }
 }
 

@@ -191,6 +191,22 @@ fn take_from(stack: &Stack, kind: Kind, purpose: Purpose) -> Option<FrameNumber>
     Some(frame)
 }
 
+/// A frame for a kernel stack.
+#[cfg(target_os = "none")]
+pub(crate) fn take_stack_page() -> Option<FrameNumber> {
+    take(Kind::Block, Purpose::Kernel)
+}
+
+/// Takes a frame of a kernel stack back.
+///
+/// # Safety
+/// It came from [`take_stack_page`], and nobody refers to it any more.
+#[cfg(target_os = "none")]
+pub(crate) unsafe fn give_stack_page(frame: FrameNumber) {
+    // SAFETY: the caller's promise.
+    unsafe { give(frame) };
+}
+
 /// As [`take`], and whom the core works for is charged for the frame; `None` also where that may not have it.
 #[inline]
 pub(super) fn take_charged(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {

@@ -45,10 +45,15 @@ pub fn set_most_descriptors(count: usize) -> Result<()> {
 }
 
 /// How long descriptions have been destroyed in one go.
-#[derive(Default)]
 struct Pace {
     ended: usize,
     time_slice: TimeSlice,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace { ended: 0, time_slice: TimeSlice::of_end() }
+    }
 }
 
 impl Pace {
@@ -56,7 +61,7 @@ impl Pace {
     fn pause_async(&mut self, cx: &mut Cx) {
         if self.time_slice.is_over() {
             tasks::pause_async(cx);
-            self.time_slice = TimeSlice::default();
+            self.time_slice = TimeSlice::of_end();
         }
     }
 

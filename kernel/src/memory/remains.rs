@@ -96,7 +96,7 @@ static WORK: WaitList = WaitList::new();
 
 /// How many frames come back at least.
 pub fn owed() -> usize {
-    FRAMES.load(Ordering::Relaxed) + BYTES.load(Ordering::Relaxed) / PAGE_SIZE
+    FRAMES.load(Ordering::Relaxed) + BYTES.load(Ordering::Relaxed) / PAGE_SIZE + frame::spare_frames()
 }
 
 /// Takes something over: of its pages at least so many `frames` come back, and of the rest so many `bytes`.
@@ -113,6 +113,10 @@ pub(super) fn leave(what: impl Remainder + 'static, pages: PagesOf, frames: usiz
 
 /// Gives some pages back; whether there were any. The heap is left alone: it may be the one that asks.
 fn recover() -> bool {
+    recover_pages() || frame::give_stack_back()
+}
+
+fn recover_pages() -> bool {
     REMAINS.with(|lists| {
         let list = if lists.maps.0.is_some() { &mut lists.maps } else { &mut lists.owns };
         let Some(remains) = &mut list.0 else { return false };

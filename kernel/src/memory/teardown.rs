@@ -83,7 +83,7 @@ impl AddressSpace {
     /// looked the address space up before, on another core, finds none then, and brings in no page.
     fn leave_remains_async(&self, cx: &mut Cx) -> bool {
         let (mut vmas, mut left) = self.layout.lock(cx).take_vmas();
-        let mut time_slice = TimeSlice::default();
+        let mut time_slice = TimeSlice::of_end();
         let mut nth = 0;
         while left > 0
             && let Some(vmas) = vmas.nth_from_ends(nth)
@@ -97,7 +97,7 @@ impl AddressSpace {
             nth += 1;
             if time_slice.is_over() {
                 tasks::pause_async(cx);
-                time_slice = TimeSlice::default();
+                time_slice = TimeSlice::of_end();
             }
         }
         let owed = self.private_pages() + self.vm.leaf_tables(cx);
@@ -112,7 +112,7 @@ impl AddressSpace {
                     drop(chunk);
                     if time_slice.is_over() {
                         tasks::pause_async(cx);
-                        time_slice = TimeSlice::default();
+                        time_slice = TimeSlice::of_end();
                     }
                 }
                 false
@@ -122,7 +122,7 @@ impl AddressSpace {
 
     /// Goes on for a stretch; whether nothing is left. The VMAs go first: whoever has looked the address space up before, on another core, finds none then, and brings in no page.
     fn tear_down_stretch(&self, pages: &mut core::ops::Range<usize>, cx: &Cx) -> bool {
-        let mut time_slice = TimeSlice::default();
+        let mut time_slice = TimeSlice::of_end();
         while let Some(vmas) = self.take_chunk(cx) {
             for vma in vmas {
                 end_object(vma.backing);

@@ -7,7 +7,7 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, StrongRc, TempRc};
 
 use super::thread_group::{CHILDREN_AT_A_TIME, Notable};
-use super::{Continuation, Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, freezer, session, stop};
+use super::{Continuation, Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, Thread, freezer, session, stop};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
@@ -24,31 +24,49 @@ const NANOSECONDS_PER_TICK: u64 = 10_000_000;
 
 /// Tells those who see the memory that the calling thread leaves: releases its robust futexes and clears the word of CLONE_CHILD_CLEARTID.
 pub(super) fn release_futexes_async(cx: &mut Cx, me: &mut Current) {
-    release_robust_async(cx, me);
-    clear_tid_async(cx, me);
+    let Ok(owed) = take_owed(me, cx) else { return };
+    if owed.robust_list != 0 {
+        // What cannot be read is the program's own fault and concerns nobody else.
+        let list = UserIn::<futex::Head>::new(owed.robust_list);
+        let _ = futex::release_robust_async(cx, me, list, owed.tid, owed.is_charged);
+    }
+    if let Some(word) = owed.word {
+        // A bad address is the program's loss.
+        let _ = me.write_async(cx, word, &0);
+        futex::wake_at(me, word, cx);
+    }
 }
 
-fn release_robust_async(cx: &mut Cx, me: &mut Current) {
-    let Ok((list, tid)) = me.thread(cx).map(|thread| (thread.robust_list.swap(0, Ordering::Relaxed), thread.tid()))
-    else {
-        return;
-    };
-    if list == 0 {
-        return;
-    }
-    let Ok(process) = me.process(cx) else { return };
-    if process.is_exiting() && !me.space(cx).is_ok_and(|space| space.is_seen_by_others(cx)) {
+/// What a thread owes to those who see its memory.
+struct Owed {
+    tid: u32,
+    /// Where its list of robust futexes is; 0: nowhere.
+    robust_list: usize,
+    /// A group's budget is charged for it.
+    is_charged: bool,
+    /// Where 0 is to be written, and who waits there (pthread_join) to be woken.
+    word: Option<UserInOut<u32>>,
+}
+
+fn take_owed(me: &Current, cx: &Cx) -> Result<Owed> {
+    let (thread, process) = (me.thread(cx)?, me.process(cx)?);
+    let mut robust_list = thread.robust_list.swap(0, Ordering::Relaxed);
+    if robust_list != 0 && process.is_exiting() && !me.space(cx)?.is_seen_by_others(cx) {
         // Whoever waits for one of its futexes ends as well.
-        return;
+        robust_list = 0;
     }
-    let is_charged = process.payer(cx).is_some();
-    drop(process);
-    // What cannot be read is the program's own fault and concerns nobody else.
-    let _ = futex::release_robust_async(cx, me, UserIn::<futex::Head>::new(list), tid, is_charged);
+    let is_charged = robust_list != 0 && process.payer(cx).is_some();
+    let is_owed = sees_cleared_tid(me, &thread, &process, cx);
+    let address = thread.clear_tid.swap(0, Ordering::Relaxed);
+    Ok(Owed { tid: thread.tid(), robust_list, is_charged, word: is_owed.then(|| UserInOut::new(address)) })
 }
 
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
 pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
+    // What one thread leaves behind, no other is to see that runs on.
+    while me.process(cx).is_ok_and(|process| is_to_tell_others(&process, cx)) {
+        tasks::pause_async(cx);
+    }
     release_futexes_async(cx, me);
     let Ok(held) = let_go(me, cx) else { return };
     // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.
@@ -89,6 +107,14 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     frame::irq::poll(cx);
 }
 
+/// How many threads of a process that ends are told so before others may have their turn.
+const TOLD_AT_A_TIME: usize = 1024;
+
+/// Tells some more threads that their process ends; whether there may be others. While one of them writes a core file, that one is not told.
+fn is_to_tell_others(process: &Process, cx: &Cx) -> bool {
+    process.is_exiting() && !process.is_dumping() && !process.tell_ending(TOLD_AT_A_TIME, cx)
+}
+
 /// What a thread had shares in.
 struct Held {
     tid: u32,
@@ -113,7 +139,7 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
         let peak = me.space(cx).map_or(0, |space| space.peak_resident_pages() as u64 * 4);
         process.usage.lock(cx).max_resident = peak;
     } else if process.is_exiting() {
-        process.wake_ending(2, cx);
+        process.wake_ending(cx);
     } else {
         // What it was to take others may take.
         signal::send::offer_all(&process, process.pending.set(), cx);
@@ -128,22 +154,19 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
 
 /// Whether the calling thread has a word to clear for others, who see its memory.
 pub(super) fn owes_clear_tid(me: &Current, cx: &Cx) -> bool {
-    me.thread(cx).is_ok_and(|thread| {
-        thread.clear_tid.load(Ordering::Relaxed) != 0
-            && thread.space.lock(cx).as_ref().is_some_and(|space| space.owners() > 1)
-    })
+    let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) else { return false };
+    sees_cleared_tid(me, &thread, &process, cx)
 }
 
-/// Writes 0 where CLONE_CHILD_CLEARTID said and wakes who waits there (pthread_join), if anybody else sees that memory.
-fn clear_tid_async(cx: &mut Cx, me: &mut Current) {
-    let is_owed = owes_clear_tid(me, cx);
-    let address = me.thread(cx).map_or(0, |thread| thread.clear_tid.swap(0, Ordering::Relaxed));
-    if is_owed {
-        // A bad address is the program's loss.
-        let word = UserInOut::<u32>::new(address);
-        let _ = me.write_async(cx, word, &0);
-        futex::wake_at(me, word, cx);
+/// Whether anybody sees that the calling thread's word of CLONE_CHILD_CLEARTID is cleared. Where the process ends, nobody of it does.
+fn sees_cleared_tid(me: &Current, thread: &Thread, process: &Process, cx: &Cx) -> bool {
+    let address = thread.clear_tid.load(Ordering::Relaxed);
+    if address == 0 || thread.space.lock(cx).as_ref().is_none_or(|space| space.owners() == 1) {
+        return false;
     }
+    let sees_word =
+        |space: TempRc<'_, AddressSpace>| space.is_lent() || matches!(space.shared_object(address, cx), Ok(Some(_)));
+    !process.is_exiting() || me.space(cx).is_ok_and(sees_word)
 }
 
 /// The process has no threads any more.
@@ -223,7 +246,7 @@ fn end_of_session_leader(process: &Process, cx: &Cx) {
 /// has not been given away yet may end meanwhile.
 #[inline(never)]
 fn give_children_away_async(cx: &mut Cx, me: &mut Current) {
-    let mut time_slice = TimeSlice::default();
+    let mut time_slice = TimeSlice::of_end();
     let mut groups = Groups::default();
     let mut notable = [const { None }; CHILDREN_AT_A_TIME];
     while let Some(count) = give_some_away(me, &mut groups, &mut notable, cx) {
@@ -248,7 +271,7 @@ fn have_others_turn_async(cx: &mut Cx, me: &mut Current, time_slice: &mut TimeSl
     if time_slice.is_over() {
         // Whatever signals come, it ends.
         let _ = me.pause_async(cx, Interruption::KillOnly);
-        (*time_slice, *groups) = (TimeSlice::default(), Groups::default());
+        (*time_slice, *groups) = (TimeSlice::of_end(), Groups::default());
     }
 }
 

@@ -212,12 +212,17 @@ impl Thread {
     }
 
     /// Has it look at its signals: ends whatever wait it is in, and has it leave user code, which may run where an interrupt came in between or on another core.
-    pub fn wake<C: NoSuspend>(&self, cx: &C) {
-        if let Some(task) = self.task(cx)
-            && !task.interrupt()
-            && (C::IS_INTERRUPT || frame::cpu::count() > 1)
-        {
-            sched::leave_user_code(task);
+    pub fn wake(&self, cx: &impl NoSuspend) {
+        if let Some(task) = self.task(cx) {
+            wake(task, cx);
+        }
+    }
+
+    /// As [`wake`](Self::wake), for a thread that is to end.
+    pub fn wake_to_end(&self, cx: &impl NoSuspend) {
+        if let Some(task) = self.task(cx) {
+            sched::work_at_ends(task);
+            wake(task, cx);
         }
     }
 
@@ -320,6 +325,12 @@ impl Thread {
     pub fn release_vfork(&self) {
         self.released.store(true, Ordering::Release);
         self.release.wake_all();
+    }
+}
+
+fn wake<C: NoSuspend>(task: TaskRef, _cx: &C) {
+    if !task.interrupt() && (C::IS_INTERRUPT || frame::cpu::count() > 1) {
+        sched::leave_user_code(task);
     }
 }
 

@@ -40,8 +40,14 @@ pub struct Process {
     alone: WaitList,
     /// A thread of it executes a program: all others end, those that they make too.
     is_executing: AtomicBool,
-    /// Which of its threads were woken because it ends.
+    /// Which of its threads were told that it ends,
+    told_to_end: SpinLock<Cursor>,
+    /// and whether all were.
+    are_told_to_end: AtomicBool,
+    /// Which of its threads were woken because it ends,
     woken_to_end: SpinLock<Cursor>,
+    /// and whether all were. Those that it gets later have not begun to wait.
+    are_woken_to_end: AtomicBool,
     /// Where it stands in its process group. Changed with the groups locked.
     pub(super) in_group: TicketCell,
     /// Whether its group counts it among those that are stopped. Changed with the groups locked.
@@ -101,6 +107,11 @@ pub struct Process {
 
 /// So many children are given away before others may have their turn.
 pub(super) const CHILDREN_AT_A_TIME: usize = CHUNK;
+
+/// How many threads of a process that ends know it at once.
+const TOLD_AT_FIRST: usize = 2048;
+/// So many threads of a process that ends are woken, and then as many by each that has ended, until all are.
+const WOKEN_AT_A_TIME: usize = 8;
 
 /// A child that was given away, for whom that is not all that must be done.
 pub(super) struct Notable {
@@ -230,7 +241,10 @@ impl Process {
             unfinished: AtomicUsize::new(0),
             alone: WaitList::new(),
             is_executing: AtomicBool::new(false),
+            told_to_end: SpinLock::default(),
+            are_told_to_end: AtomicBool::new(false),
             woken_to_end: SpinLock::default(),
+            are_woken_to_end: AtomicBool::new(false),
             in_group: TicketCell::default(),
             counts_as_stopped: AtomicBool::new(false),
             is_in_group: AtomicBool::new(parts.control_group.is_in_group()),
@@ -421,13 +435,77 @@ impl Process {
         });
     }
 
-    /// Wakes so many more of its threads, which have to end. Those that have ended wake others: to wake many takes long.
-    pub fn wake_ending(&self, count: usize, cx: &impl NoSuspend) {
-        for _ in 0..count {
-            let next = self.threads.lock(cx).next(&mut self.woken_to_end.lock(cx));
-            let Some(next) = next else { return };
-            if let Ok(thread) = next.upgrade(cx) {
-                thread.wake(cx);
+    /// Tells and wakes its threads, which have to end. Where they are very many that is not all: those that end go on with it.
+    pub fn begin_to_end_threads(&self, cx: &impl NoSuspend) {
+        let threads = self.threads.lock(cx);
+        if threads.len() > 1 {
+            drop(threads);
+            self.tell_ending(TOLD_AT_FIRST, cx);
+            return self.wake_ending(cx);
+        }
+        let only = threads.first();
+        self.are_told_to_end.store(true, Ordering::Release);
+        self.are_woken_to_end.store(true, Ordering::Release);
+        drop(threads);
+        if let Some(Ok(only)) = only.map(|only| only.upgrade(cx)) {
+            only.signals.add_work(Work::EXIT);
+            only.wake_to_end(cx);
+        }
+    }
+
+    /// Tells up to so many more of its threads that they have to end; whether all know it. Those that it gets later know it from the beginning.
+    pub fn tell_ending(&self, count: usize, cx: &impl NoSuspend) -> bool {
+        if self.are_told_to_end.load(Ordering::Acquire) {
+            return true;
+        }
+        let tell = |thread: WeakRc<Thread>| {
+            if let Ok(thread) = thread.upgrade(cx) {
+                thread.signals.add_work(Work::EXIT);
+            }
+            false
+        };
+        let threads = self.threads.lock(cx);
+        if threads.len() <= count {
+            threads.any(tell);
+            self.are_told_to_end.store(true, Ordering::Release);
+            return true;
+        }
+        let mut told = self.told_to_end.lock(cx);
+        let mut left = count;
+        while left > 0 {
+            match threads.some_next(&mut told, tell) {
+                0 => {
+                    self.are_told_to_end.store(true, Ordering::Release);
+                    return true;
+                }
+                count => left = left.saturating_sub(count),
+            }
+        }
+        false
+    }
+
+    /// Wakes some more of its threads, which have to end. Those that have ended wake others: to wake many takes long.
+    pub fn wake_ending(&self, cx: &impl NoSuspend) {
+        if self.are_woken_to_end.load(Ordering::Acquire) {
+            return;
+        }
+        let mut next = [None; WOKEN_AT_A_TIME];
+        let mut count = 0;
+        {
+            let threads = self.threads.lock(cx);
+            let mut woken = self.woken_to_end.lock(cx);
+            for place in &mut next {
+                *place = threads.next(&mut woken);
+                if place.is_none() {
+                    self.are_woken_to_end.store(true, Ordering::Release);
+                    break;
+                }
+                count += 1;
+            }
+        }
+        for thread in next[..count].iter().flatten() {
+            if let Ok(thread) = thread.upgrade(cx) {
+                thread.wake_to_end(cx);
             }
         }
     }

@@ -50,12 +50,14 @@ pub use bandwidth::{Quota, Throttling, UNLIMITED};
 use cores::{Core, IdleCores};
 pub use group::{Owned as Group, SHARES};
 use real_time::{End, RealTime};
-use run_queue::{GivesWay, Turn};
+use run_queue::{GivesWay, RunQueue, Turn};
 use task::Words;
 pub use task::{Class, MAX_PRIORITY, Parameters};
 
 /// How long a fair task may run while others are ready, in nanoseconds.
 pub const FAIR_SLICE: u64 = 4_000_000;
+/// How long a fair task may run while others are ready and [ends](work_at_ends) are worked at, in nanoseconds.
+const ENDS_SLICE: u64 = 25_000;
 /// How long a SCHED_RR task may run while others of its priority are ready: see sched_rr_get_interval(2).
 pub const ROUND_ROBIN_SLICE: u64 = 100_000_000;
 /// By how much (in weighted nanoseconds) a woken task must be behind the running one to make it give way.
@@ -223,11 +225,35 @@ impl Scheduler {
         give_way(gives_way, now);
     }
 
+    /// Enters a fair task that works at ends.
+    #[inline(never)]
+    fn enter_end_alone(&self, ready: Ready, why: Why) {
+        let words = Words(ready.sched());
+        let now = frame::time::now();
+        let gives_way = self.cores[0].look(|queue| {
+            if why == Why::Yielded {
+                queue.give_way_to_ends(ready, now);
+            } else if queue.has_ends() {
+                // What runs was told when the first of them came.
+                queue.push_end(ready);
+            } else {
+                queue.least(why, now);
+                queue.push_end(ready);
+                return queue.gives_way_to(words, now);
+            }
+            GivesWay::No
+        });
+        give_way(gives_way, now);
+    }
+
     #[cold]
     fn enter_special_alone(&self, ready: Ready, why: Why) {
         let words = Words(ready.sched());
         if words.is_real_time() {
             return self.enter_real_time_alone(ready, why);
+        }
+        if words.works_at_ends() {
+            return self.enter_end_alone(ready, why);
         }
         let now = frame::time::now();
         if why == Why::Yielded {
@@ -264,10 +290,12 @@ impl Scheduler {
                 }
             };
             clock::note_time(now);
+            if queue.with_ends() || self.real_time.highest() != 0 {
+                return self.choose_among_all_alone(queue, worker, now);
+            }
             queue.look_for_another(worker);
-            let urgent = if self.real_time.highest() == 0 { None } else { self.real_time.pop_before(None) };
-            let ready = urgent.or_else(|| queue.pop_movable())?;
-            let slice = queue.begin(&ready, now, &self.real_time);
+            let ready = queue.pop_movable()?;
+            let slice = queue.begin_without_ends(&ready, now, &self.real_time);
             Some((ready, slice.map(|slice| now + slice)))
         });
         let Some((ready, slice_ends)) = found else {
@@ -280,6 +308,23 @@ impl Scheduler {
         }
         crate::time::keep_seconds(0);
         Some(ready)
+    }
+}
+
+impl Scheduler {
+    /// The task to run next and when its slice ends, where real-time tasks wait or there are ends.
+    #[inline(never)]
+    fn choose_among_all_alone(
+        &self,
+        queue: &mut RunQueue,
+        worker: &'static Worker,
+        now: u64,
+    ) -> Option<(Ready, Option<u64>)> {
+        queue.leave_end();
+        queue.look_for_another(worker);
+        let ready = self.real_time.pop_before(None).or_else(|| queue.pop_beside_ends())?;
+        let slice = queue.begin(&ready, now, &self.real_time);
+        Some((ready, slice.map(|slice| now + slice)))
     }
 }
 
@@ -526,6 +571,21 @@ pub fn leave_account(cx: &Cx) {
     if let Some(words) = tasks::current(cx).sched().map(Words) {
         words.set_account(None);
         frame::mm::work_for(words.payer());
+    }
+}
+
+/// From now on a task works at the end of something that others do not wait for: of its own process, or of a group. All such tasks of a core together have the share of one with nice
+/// value 0, in turns of [`ENDS_SLICE`]: so the end of very many does not keep others from running. Those of a real-time class keep their priority.
+pub fn work_at_ends(task: TaskRef) {
+    if let Some(words) = task.sched() {
+        Words(words).set_works_at_ends(true);
+    }
+}
+
+/// The calling task does not work at ends any more.
+pub fn leave_ends(cx: &Cx) {
+    if let Some(words) = tasks::current(cx).sched() {
+        Words(words).set_works_at_ends(false);
     }
 }
 

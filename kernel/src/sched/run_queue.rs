@@ -1,6 +1,6 @@
 //! [`RunQueue`]: what one core runs and what waits for it.
 
-use alloc::collections::BinaryHeap;
+use alloc::collections::{BinaryHeap, VecDeque};
 use core::cmp::{Ordering, Reverse};
 
 use tasks::{Ready, SchedWords, Why, Worker};
@@ -8,7 +8,7 @@ use tasks::{Ready, SchedWords, Why, Worker};
 use super::group::{self, Counted};
 use super::real_time::RealTime;
 use super::task::Words;
-use super::{Class, FAIR_SLICE, MAX_PRIORITY, ROUND_ROBIN_SLICE, SLEEPER_CREDIT, WAKE_UP_GRANULARITY};
+use super::{Class, ENDS_SLICE, FAIR_SLICE, MAX_PRIORITY, ROUND_ROBIN_SLICE, SLEEPER_CREDIT, WAKE_UP_GRANULARITY};
 
 /// In place of a time: see [`RunQueue::charge`].
 const IN_GROUP: u64 = u64::MAX;
@@ -23,8 +23,12 @@ pub(super) struct RunQueue {
     counted: Counted,
     /// It gave way and waits already, counted as it was: the core has not left it yet.
     is_handed_on: bool,
-    /// The running task has been told when its slice ends.
-    has_slice: bool,
+    /// When the slice of the running task ends, as far as it has been told.
+    slice: Slice,
+    /// The running task has its turn as one of those in `ends`.
+    runs_end: bool,
+    /// It has, or there are others in `ends`: so that who has nothing to do with ends looks at one word.
+    with_ends: bool,
     /// Until when the running task was charged; [`IN_GROUP`] if it is counted in a group: only who sees that pays for groups.
     since: u64,
     /// Until when it was charged then.
@@ -46,8 +50,24 @@ pub(super) struct RunQueue {
     bound: BinaryHeap<Reverse<Entry<Turn>>>,
     /// How many of those some other core may run as well.
     partial: usize,
+    /// Tasks that work at ends. However many they are, they have the share of one, and have it in turn.
+    ends: VecDeque<Ready>,
+    /// The virtual time of all of them together, but for what the running one has run since it began.
+    ends_time: u64,
+    /// For how long that one had run when it began.
+    end_began: u64,
     /// Tells fair tasks of equal virtual time apart: first come, first served.
     entered: i64,
+}
+
+/// Whether the running task has been told when its slice ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slice {
+    Unknown,
+    /// It is that of its class.
+    Long,
+    /// It is short, since ends wait or run.
+    Short,
 }
 
 /// When a fair task's turn comes among others: the least is first.
@@ -140,7 +160,9 @@ impl RunQueue {
             says_idle: false,
             counted: Counted::NOTHING,
             is_handed_on: false,
-            has_slice: false,
+            slice: Slice::Unknown,
+            runs_end: false,
+            with_ends: false,
             since: 0,
             since_in_group: 0,
             gave_way_at: 0,
@@ -152,6 +174,9 @@ impl RunQueue {
             movable: BinaryHeap::new(),
             bound: BinaryHeap::new(),
             partial: 0,
+            ends: VecDeque::new(),
+            ends_time: 0,
+            end_began: 0,
             entered: 0,
         }
     }
@@ -162,7 +187,10 @@ impl RunQueue {
         fn reserve<T: Ord>(queue: &mut BinaryHeap<T>, count: usize) -> bool {
             count <= queue.capacity() || queue.try_reserve(count - queue.len().min(count)).is_ok()
         }
-        reserve(&mut self.movable, count) && (alone || reserve(&mut self.bound, count))
+        let waiting = self.ends.len();
+        reserve(&mut self.movable, count)
+            && (alone || reserve(&mut self.bound, count))
+            && self.ends.try_reserve(count.saturating_sub(waiting)).is_ok()
     }
 
     /// Charges the running task for the time since it was last charged.
@@ -228,6 +256,9 @@ impl RunQueue {
     #[inline(always)]
     pub fn leave(&mut self, now: u64, worker: &'static Worker) {
         self.end_running(now);
+        if self.with_ends {
+            self.leave_end();
+        }
         self.look_for_another(worker);
     }
 
@@ -244,6 +275,15 @@ impl RunQueue {
         }
     }
 
+    /// What runs has its turn as one of those in `ends` no more.
+    #[inline(never)]
+    pub fn leave_end(&mut self) {
+        if let Some(running) = self.running.filter(|_| self.runs_end) {
+            self.ends_time = self.time_of(Words(running));
+            self.runs_end = false;
+        }
+    }
+
     /// The core runs nothing from now on.
     #[inline(always)]
     pub fn look_for_another(&mut self, worker: &'static Worker) {
@@ -254,35 +294,77 @@ impl RunQueue {
     /// The core runs a task from now on; for how long before another has its turn, if there is another.
     #[inline(always)]
     pub fn begin(&mut self, ready: &Ready, now: u64, real_time: &RealTime) -> Option<u64> {
+        if self.with_ends {
+            let words = self.begin_running(ready, now);
+            return self.begin_otherwise(words, now, real_time);
+        }
+        self.begin_without_ends(ready, now, real_time)
+    }
+
+    #[inline(always)]
+    fn begin_running(&mut self, ready: &Ready, now: u64) -> Words<'static> {
         let words = Words(ready.sched());
         self.running = Some(ready.sched());
         frame::mm::work_for(words.payer());
         self.begun += 1;
         self.since = now;
-        let slice = if words.is_plain() { self.fair_slice(words) } else { self.special_slice(words, now, real_time) };
-        self.has_slice = slice.is_some();
+        words
+    }
+
+    /// As [`begin`](Self::begin), where there are no ends.
+    #[inline(always)]
+    pub fn begin_without_ends(&mut self, ready: &Ready, now: u64, real_time: &RealTime) -> Option<u64> {
+        let words = self.begin_running(ready, now);
+        if !words.is_plain() {
+            return self.begin_otherwise(words, now, real_time);
+        }
+        self.floor = self.floor.max(words.virtual_time());
+        let slice = (!self.movable.is_empty() || !self.bound.is_empty()).then_some(FAIR_SLICE);
+        self.slice = if slice.is_some() { Slice::Long } else { Slice::Unknown };
         slice
     }
 
-    #[inline(always)]
-    fn fair_slice(&mut self, words: Words) -> Option<u64> {
-        self.floor = self.floor.max(words.virtual_time());
-        self.has_fair().then_some(FAIR_SLICE)
-    }
-
-    #[cold]
+    /// The core runs a real-time task or one that is in a group, or a fair one while there are ends.
     #[inline(never)]
-    fn special_slice(&mut self, words: Words, now: u64, real_time: &RealTime) -> Option<u64> {
+    fn begin_otherwise(&mut self, words: Words, now: u64, real_time: &RealTime) -> Option<u64> {
         let counted = words.take_counted();
         if !counted.is_nothing() {
             (self.counted, self.since, self.since_in_group) = (counted, IN_GROUP, now);
         }
-        if words.is_real_time() {
-            return (words.class() == Class::RoundRobin && self.has_equal(words.priority(), real_time))
-                .then_some(ROUND_ROBIN_SLICE);
+        let is_fair = !words.is_real_time();
+        self.runs_end = self.with_ends && is_fair && words.works_at_ends();
+        self.end_began = words.cpu_time();
+        self.with_ends = self.runs_end || !self.ends.is_empty();
+        let slice = if is_fair {
+            self.floor = self.floor.max(self.time_of(words));
+            let slice = self.has_fair().then_some(self.fair_slice());
+            if counted.is_nothing() { slice } else { shorter(slice, group::piece(counted, now)) }
+        } else {
+            (words.class() == Class::RoundRobin && self.has_equal(words.priority(), real_time))
+                .then_some(ROUND_ROBIN_SLICE)
+        };
+        self.slice = match slice {
+            None => Slice::Unknown,
+            Some(slice) if slice <= ENDS_SLICE => Slice::Short,
+            Some(_) => Slice::Long,
+        };
+        slice
+    }
+
+    /// For how long a fair task runs while others wait.
+    #[inline(always)]
+    fn fair_slice(&self) -> u64 {
+        if self.with_ends { ENDS_SLICE } else { FAIR_SLICE }
+    }
+
+    /// By what virtual time the running task, or one that is about to run, has its turn.
+    #[inline(always)]
+    fn time_of(&self, running: Words) -> u64 {
+        if self.runs_end {
+            self.ends_time + running.cpu_time().saturating_sub(self.end_began)
+        } else {
+            running.virtual_time()
         }
-        let slice = self.fair_slice(words);
-        if counted.is_nothing() { slice } else { shorter(slice, group::piece(counted, now)) }
     }
 
     /// The virtual time that a task has here which had `time` in a queue whose floor was `floor`: as far from the others as there.
@@ -340,7 +422,42 @@ impl RunQueue {
         if let Some(running) = self.running.map(Words)
             && !running.is_real_time()
         {
-            self.floor = self.floor.max(running.virtual_time());
+            self.floor = self.floor.max(self.time_of(running));
+        }
+    }
+
+    /// Enters a task that works at ends, on the core that it stays on.
+    pub fn push_end(&mut self, ready: Ready) {
+        if !self.with_ends {
+            // What they have not used they have not saved.
+            self.ends_time = self.ends_time.max(self.floor);
+            self.with_ends = true;
+        }
+        self.ends.push_back(ready);
+    }
+
+    /// Whether tasks work at ends, or wait for their turn to.
+    #[inline(always)]
+    pub fn with_ends(&self) -> bool {
+        self.with_ends
+    }
+
+    /// Whether tasks wait that work at ends.
+    pub fn has_ends(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    /// Whether it is the turn of those that work at ends, where `first` is the first turn of all others.
+    fn is_turn_of_ends(&mut self, first: Option<Turn>) -> bool {
+        match first {
+            _ if self.ends.is_empty() => false,
+            None => true,
+            Some(first) if first.priority.0 != 0 => false,
+            Some(Turn { fair: FairTurn { virtual_time, .. }, .. }) => {
+                // Others wait no longer than a slice for what ends did not use.
+                self.ends_time = self.ends_time.max(virtual_time.saturating_sub(ENDS_SLICE));
+                self.ends_time <= virtual_time
+            }
         }
     }
 
@@ -384,6 +501,16 @@ impl RunQueue {
         self.movable.extend([Reverse(Entry { turn, ready })]);
     }
 
+    /// As [`give_way`](Self::give_way), where the task works at ends.
+    pub fn give_way_to_ends(&mut self, ready: Ready, now: u64) {
+        self.charge(now);
+        if self.since == IN_GROUP {
+            self.discount_running(now);
+        }
+        self.gave_way_at = now;
+        self.push_end(ready);
+    }
+
     /// When the running task gave way, if it has and this was not asked since: the time is no other now.
     #[inline(always)]
     pub fn gave_way_at(&mut self) -> Option<u64> {
@@ -400,6 +527,9 @@ impl RunQueue {
         if ready.worker().is_none() && words.cores().is_empty() {
             return if is_plain { self.push_movable(ready) } else { self.push_movable_in_group(ready) };
         }
+        if ready.worker().is_some() && words.works_at_ends() {
+            return self.push_end(ready);
+        }
         self.entered += 1;
         if !is_plain {
             words.count();
@@ -414,7 +544,14 @@ impl RunQueue {
         self.bound.push(Reverse(Entry { turn, ready }));
     }
 
-    /// The fair task whose turn it is, on a machine with one core.
+    /// The fair task whose turn it is beside those that work at ends, on a machine with one core.
+    #[inline(never)]
+    pub fn pop_beside_ends(&mut self) -> Option<Ready> {
+        let movable = self.movable.peek().map(|Reverse(first)| Turn::of_fair(first.turn));
+        if self.is_turn_of_ends(movable) { self.ends.pop_front() } else { self.pop_movable() }
+    }
+
+    /// The fair task whose turn it is among those that any core may run.
     #[inline(always)]
     pub fn pop_movable(&mut self) -> Option<Ready> {
         self.movable.pop().map(|Reverse(entry)| entry.ready)
@@ -429,6 +566,9 @@ impl RunQueue {
             return Some(ready);
         }
         let movable = self.movable.peek().map(|Reverse(first)| Turn::of_fair(first.turn));
+        if self.with_ends && self.is_turn_of_ends([bound, movable].into_iter().flatten().min()) {
+            return self.ends.pop_front();
+        }
         match bound {
             Some(bound) if movable.is_none_or(|movable| bound < movable) => {
                 let Reverse(Entry { ready, .. }) = self.bound.pop()?;
@@ -499,6 +639,9 @@ impl RunQueue {
         if let Some(ready) = take_out(&mut self.movable, is_it) {
             return Some(ready);
         }
+        if let Some(at) = self.ends.iter().position(is_it) {
+            return self.ends.remove(at);
+        }
         // What it may do has changed since it was counted.
         let ready = take_out(&mut self.bound, is_it)?;
         self.partial = self.bound.as_slice().iter().filter(|Reverse(entry)| is_partial(&entry.ready)).count();
@@ -508,7 +651,7 @@ impl RunQueue {
     /// Whether a fair task waits.
     #[inline(always)]
     fn has_fair(&self) -> bool {
-        !self.movable.is_empty() || !self.bound.is_empty()
+        !self.movable.is_empty() || !self.bound.is_empty() || self.with_ends && !self.ends.is_empty()
     }
 
     /// Whether a real-time task of this priority or a higher one keeps the core from the one that it runs.
@@ -518,13 +661,13 @@ impl RunQueue {
 
     /// Nobody waits whom the end of a slice could give a turn: the next one who comes is told of one.
     pub fn has_no_slice(&mut self) {
-        self.has_slice = false;
+        self.slice = Slice::Unknown;
     }
 
     /// How many tasks wait.
     #[inline(always)]
     pub fn len(&self) -> usize {
-        self.movable.len() + self.bound.len()
+        self.movable.len() + self.bound.len() + self.ends.len()
     }
 
     /// How many of them another core may take.
@@ -547,8 +690,10 @@ impl RunQueue {
             return GivesWay::No;
         } else if priority == 0 {
             self.charge(now);
-            let behind = running.virtual_time().saturating_sub(woken.virtual_time());
-            if behind > WAKE_UP_GRANULARITY {
+            if self.with_ends {
+                return self.gives_way_beside_ends(worker, running, woken);
+            }
+            if running.virtual_time().saturating_sub(woken.virtual_time()) > WAKE_UP_GRANULARITY {
                 return GivesWay::Now(worker);
             }
             FAIR_SLICE
@@ -558,6 +703,21 @@ impl RunQueue {
             return GivesWay::No;
         };
         // It was told already: those who wait do not wait longer because more come.
-        if core::mem::replace(&mut self.has_slice, true) { GivesWay::No } else { GivesWay::After(slice) }
+        if self.slice != Slice::Unknown {
+            return GivesWay::No;
+        }
+        self.slice = Slice::Long;
+        GivesWay::After(slice)
+    }
+
+    /// As [`gives_way_to`](Self::gives_way_to), of fair tasks, while there are ends.
+    #[inline(never)]
+    fn gives_way_beside_ends(&mut self, worker: &'static Worker, running: Words, woken: Words) -> GivesWay {
+        let time = if woken.works_at_ends() { self.ends_time } else { woken.virtual_time() };
+        if self.time_of(running).saturating_sub(time) > WAKE_UP_GRANULARITY {
+            return GivesWay::Now(worker);
+        }
+        let is_told = core::mem::replace(&mut self.slice, Slice::Short) == Slice::Short;
+        if is_told { GivesWay::No } else { GivesWay::After(ENDS_SLICE) }
     }
 }

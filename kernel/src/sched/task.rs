@@ -59,6 +59,8 @@ impl Parameters {
 const RESET_ON_FORK: u64 = 1 << 24;
 /// It is in a group, or once was.
 const IN_GROUP: u64 = 1 << 25;
+/// It works at ends.
+const WORKS_AT_ENDS: u64 = 1 << 26;
 /// It is a real-time task.
 const PRIORITY: u64 = 0xff << 8;
 
@@ -117,10 +119,10 @@ impl Words<'_> {
         (self.word(KIND).load(Relaxed) >> 8) as u8
     }
 
-    /// Whether it is a fair task that is in no group and never was: what most are, which pays nothing for others.
+    /// Whether it is a fair task that is in no group and never was, and does not work at ends: what most are, which pays nothing for others.
     #[inline(always)]
     pub fn is_plain(self) -> bool {
-        self.word(KIND).load(Relaxed) & (PRIORITY | IN_GROUP) == 0
+        self.word(KIND).load(Relaxed) & (PRIORITY | IN_GROUP | WORKS_AT_ENDS) == 0
     }
 
     /// Its account may have come into a group. (That it has left one is seen where it counts.)
@@ -150,10 +152,25 @@ impl Words<'_> {
         let priority = if real_time { priority.clamp(1, MAX_PRIORITY) } else { 0 };
         let flag = if reset_on_fork { RESET_ON_FORK } else { 0 };
         let kind = class_number | u64::from(priority) << 8 | u64::from(nice as u8) << 16 | flag;
-        // The caller may be on another core than who says that it is in a group.
-        let _ = self.word(KIND).fetch_update(Relaxed, Relaxed, |before| Some(kind | before & IN_GROUP));
+        // The caller may be on another core than who says that it is in a group, or works at ends.
+        let kept = IN_GROUP | WORKS_AT_ENDS;
+        let _ = self.word(KIND).fetch_update(Relaxed, Relaxed, |before| Some(kind | before & kept));
         let weight = if class == Class::Idle { 3 } else { weight(nice) };
         self.word(INVERSE_WEIGHT).store((1024 << 32) / weight, Relaxed);
+    }
+
+    /// Whether it works at ends: see [`super::work_at_ends`].
+    #[inline(always)]
+    pub fn works_at_ends(self) -> bool {
+        self.word(KIND).load(Relaxed) & WORKS_AT_ENDS != 0
+    }
+
+    pub fn set_works_at_ends(self, does: bool) {
+        if does {
+            self.word(KIND).fetch_or(WORKS_AT_ENDS, Relaxed);
+        } else {
+            self.word(KIND).fetch_and(!WORKS_AT_ENDS, Relaxed);
+        }
     }
 
     /// Where it may run, as in [`Parameters::cores`].

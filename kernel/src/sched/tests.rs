@@ -8,7 +8,7 @@ use frame::cpu::pretended;
 use tasks::{Body, HeapStacks, Hooks, Next, Policy, Ready, SchedWords, Why, Worker};
 
 use super::task::Words;
-use super::{Account, Class, FAIR_SLICE, Group, Parameters, Scheduler, group, initialise};
+use super::{Account, Class, ENDS_SLICE, FAIR_SLICE, Group, Parameters, Scheduler, group, initialise};
 
 struct NoHooks;
 
@@ -152,6 +152,40 @@ fn of_equal_tasks_that_are_more_than_the_cores_each_gets_its_share_of_a_second()
         machine.compute(250);
         let (shares, fair) = (shares(&tasks, 250 * FAIR_SLICE), 1000 * cores as u64 / tasks.len() as u64);
         assert!(shares.iter().all(|share| share.abs_diff(fair) <= 60), "{shares:?} of {fair} on {cores}");
+    }
+}
+
+#[test]
+fn however_many_work_at_ends_they_have_the_share_of_one_in_short_turns() {
+    const PIECE: u64 = 5_000;
+    for nice in [-5, 0, 19] {
+        let mut machine = Machine::new(1);
+        let neighbour = machine.spawn(Parameters::default());
+        for _ in 0..100 {
+            let end = machine.spawn(Parameters { nice, ..Parameters::default() });
+            Words(end).set_works_at_ends(true);
+        }
+        machine.looks(0);
+        let (mut waited, mut longest, mut ran, mut all) = (0, 0, 0, 0);
+        for step in 0..20_000 {
+            let is_neighbour = machine.runs(0).is_some_and(|task| core::ptr::eq(task, neighbour));
+            let time = if is_neighbour { ENDS_SLICE } else { PIECE };
+            machine.passes(time);
+            machine.gives_way(0);
+            // At first they stand among the others.
+            if step < 5_000 {
+                continue;
+            }
+            all += time;
+            if is_neighbour {
+                longest = longest.max(core::mem::take(&mut waited));
+                ran += time;
+            } else {
+                waited += time;
+            }
+        }
+        assert!(longest <= ENDS_SLICE + PIECE, "{longest}, nice {nice}");
+        assert!((450..=550).contains(&(ran * 1000 / all)), "{ran} of {all}, nice {nice}");
     }
 }
 

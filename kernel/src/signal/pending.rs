@@ -16,7 +16,7 @@ use crate::pieces::{Pieces, free_in_pieces};
 /// Signals that were sent and not taken yet.
 #[derive(Default)]
 pub struct Pending {
-    /// What is in the queue.
+    /// What is in the queue, and SIGKILL, which is not.
     set: AtomicU64,
     queue: SpinLock<Queue>,
 }
@@ -37,6 +37,11 @@ impl Pending {
         queue.push(info, limit)?;
         self.set.store(queue.set.0, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// SIGKILL has come, for which nothing is queued: it is seen among what is pending.
+    pub fn show_kill(&self) {
+        self.set.fetch_or(Signal::KILL.set().0, Ordering::SeqCst);
     }
 
     /// Takes the next signal out of those in `wanted`.

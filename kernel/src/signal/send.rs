@@ -67,6 +67,12 @@ fn send_other(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl 
         }
         return Ok(());
     }
+    if signal == Signal::KILL && process.pid != INIT {
+        // The end begins at once: nobody takes it, and nothing is known of it but that it came.
+        thread.map_or(&process.pending, |thread| &thread.signals.pending).show_kill();
+        end_process(process, signal.number(), cx);
+        return Ok(());
+    }
     let action = process.action(signal, cx);
     if !is_ignored(process, thread, signal, &action, cx) {
         enter(process, thread, info, cx)?;
@@ -197,13 +203,8 @@ pub fn end_process(process: &Process, status: u32, cx: &impl NoSuspend) {
     if !process.begin_exit(status) && !process.is_dumping() {
         return;
     }
-    // All know it at once. To wake them takes longer; those that end wake the others.
-    process.each_thread(cx, |thread| thread.signals.add_work(Work::EXIT));
-    process.wake_ending(WOKEN_AT_FIRST, cx);
+    process.begin_to_end_threads(cx);
 }
-
-/// How many threads of a process that ends are woken at once.
-const WOKEN_AT_FIRST: usize = 64;
 
 /// Takes all pending signals of a set out of a process and its threads, unseen.
 pub fn discard(process: &Process, set: SignalSet, cx: &impl NoSuspend) {

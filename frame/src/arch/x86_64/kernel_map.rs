@@ -69,12 +69,13 @@ pub fn root() -> usize {
     ROOT.load(Ordering::Relaxed)
 }
 
-/// A table's entries.
+/// An entry of a table.
 ///
 /// # Safety
-/// `table` is the physical address of a page table of the kernel, and reachable through the direct map.
-unsafe fn entry_at(table: usize, index: usize) -> *mut usize {
-    ((DIRECT_MAP + table) as *mut usize).wrapping_add(index)
+/// `table` is the physical address of a page table of the kernel, and reachable through the direct map; `index` is below 512.
+unsafe fn entry_at(table: usize, index: usize) -> &'static AtomicUsize {
+    // SAFETY: a page has so many words, and a table of the kernel's is never freed.
+    unsafe { &*((DIRECT_MAP + table) as *const AtomicUsize).wrapping_add(index) }
 }
 
 fn index(virt: usize, level: usize) -> usize {
@@ -109,14 +110,11 @@ unsafe fn map(
         for upper in (level + 1..=3).rev() {
             // SAFETY: `table` is the root or was found in it.
             let entry = unsafe { entry_at(table, index(virt, upper)) };
-            // SAFETY: as above.
-            unsafe {
-                if *entry & PRESENT == 0 {
-                    let Some(new) = new_table() else { return false };
-                    *entry = new | PRESENT | WRITABLE;
-                }
-                table = *entry & ADDRESS;
+            if entry.load(Ordering::Relaxed) & PRESENT == 0 {
+                let Some(new) = new_table() else { return false };
+                entry.store(new | PRESENT | WRITABLE, Ordering::Release);
             }
+            table = entry.load(Ordering::Relaxed) & ADDRESS;
         }
         // As many pages of that size as fit into this table.
         let size = PAGE << (9 * level);
@@ -125,10 +123,9 @@ unsafe fn map(
         let large = if level > 0 { LARGE } else { 0 };
         for page in 0..count {
             // SAFETY: as above; `first + page` is below 512.
-            unsafe {
-                *entry_at(table, first + page) =
-                    (phys + page * size) | flags | large | PRESENT | GLOBAL | ACCESSED_DIRTY;
-            }
+            let entry = unsafe { entry_at(table, first + page) };
+            let page = (phys + page * size) | flags | large | PRESENT | GLOBAL | ACCESSED_DIRTY;
+            entry.store(page, Ordering::Relaxed);
         }
         done += count * size;
     }
@@ -170,8 +167,8 @@ pub unsafe fn build(info: &LoaderInfo, free: &mut super::memory_map::Ranges) {
         // A table for each slot that is filled later, so that the top level does not change then.
         for slot in [STACKS, LINKS, BLOCKS, DIRECT_MAP] {
             let entry = entry_at(root, index(slot, 3));
-            if *entry & PRESENT == 0 {
-                *entry = new_table().expect(enough) | PRESENT | WRITABLE;
+            if entry.load(Ordering::Relaxed) & PRESENT == 0 {
+                entry.store(new_table().expect(enough) | PRESENT | WRITABLE, Ordering::Relaxed);
             }
         }
         ROOT.store(root, Ordering::Release);
@@ -201,7 +198,7 @@ pub unsafe fn map_page(virt: usize, phys: usize, flags: usize) -> bool {
     done
 }
 
-/// Unmaps the page at `virt`; its physical address, if one was mapped. The table stays.
+/// Unmaps the page at `virt`; its physical address, if one was mapped. The table stays. The caller may hold any lock.
 ///
 /// # Safety
 /// Nobody uses the mapping. Other cores may remember it when this returns: nothing is mapped at `virt` before they have been
@@ -226,20 +223,20 @@ pub unsafe fn replace_page(virt: usize, phys: usize, flags: usize) -> Option<usi
 /// Changes the entry of the page at `virt`, if there is a table for it; the physical address that was there, if any.
 ///
 /// # Safety
-/// That of [`unmap_page`] or [`replace_page`].
+/// That of [`unmap_page`] or [`replace_page`]; nobody else changes the entry meanwhile.
 unsafe fn change_entry(virt: usize, new: usize) -> Option<usize> {
-    CHANGING.lock();
-    let mut table = Some(root());
+    // No lock: tables stay, and the entry is changed by who has the page alone.
+    let mut table = root();
     for level in (1..=3).rev() {
-        table = table.and_then(|table| {
-            // SAFETY: the root, or a table that was found in it.
-            let entry = unsafe { *entry_at(table, index(virt, level)) };
-            (entry & PRESENT != 0 && entry & LARGE == 0).then_some(entry & ADDRESS)
-        });
+        // SAFETY: the root, or a table that was found in it.
+        let entry = unsafe { entry_at(table, index(virt, level)) }.load(Ordering::Acquire);
+        if entry & PRESENT == 0 || entry & LARGE != 0 {
+            return None;
+        }
+        table = entry & ADDRESS;
     }
     // SAFETY: as above; by this function's contract.
-    let entry = table.map_or(0, |table| unsafe { entry_at(table, index(virt, 0)).replace(new) });
-    CHANGING.unlock();
+    let entry = unsafe { entry_at(table, index(virt, 0)) }.swap(new, Ordering::AcqRel);
     (entry & PRESENT != 0).then_some(entry & ADDRESS)
 }
 
@@ -258,7 +255,7 @@ pub fn is_mapped(virt: usize) -> bool {
     let mut table = root();
     for level in (0..=3).rev() {
         // SAFETY: the root, or a table that was found in it; all are in the direct map.
-        let entry = unsafe { entry_at(table, index(virt, level)).read_volatile() };
+        let entry = unsafe { entry_at(table, index(virt, level)) }.load(Ordering::Acquire);
         if entry & PRESENT == 0 {
             return false;
         }

@@ -1,19 +1,18 @@
 //! Kernel stacks: a page that is not mapped below each, and a pool of those that are not in use. Each core keeps a few for itself, which are in its cache, so that
 //! cores whose tasks wait do not meet at the pool.
 //!
-//! A stack's pages are the heap's, mapped a second time in the stacks' area; when many tasks have stopped waiting, the pages go
-//! back to the heap.
+//! When many tasks have stopped waiting, their stacks stay in the pool. Those beyond [`KEPT`] are *spare*: their frames count as free ([`spare_frames`]), and who finds no memory takes
+//! them apart ([`give_spare_back`]). So the end of many threads does not pay for it.
 
 use alloc::vec::Vec;
-use core::alloc::Layout;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::SpinLock;
 use tasks::{Stack, StackSource};
 
-use super::kernel_map::{self, DIRECT_MAP, KERNEL_BASE, NO_EXECUTE, STACKS, WRITABLE};
-use crate::mm::StalePlaces;
+use super::kernel_map::{self, KERNEL_BASE, NO_EXECUTE, STACKS, WRITABLE};
+use crate::mm;
 
 /// Bytes of a kernel stack.
 pub const STACK_BYTES: usize = 32 << 10;
@@ -23,44 +22,73 @@ const SLOT_BYTES: usize = STACK_BYTES + GUARD_BYTES;
 /// As many as fit into the part of the address space that is reserved for stacks.
 const MAX_STACKS: usize = (256 << 30) / SLOT_BYTES;
 
-/// So many stacks that nothing runs on are kept; the memory of the others goes back.
+/// So many stacks that nothing runs on are kept.
 const KEPT: usize = 32;
 
-/// The kernel's stacks that nothing runs on.
+/// So many places wait until all cores are asked to forget what was mapped there.
+const ASKED_AT_A_TIME: usize = 32;
+
+/// The kernel's stacks that nothing runs on. The lock is not held over an allocation, which may take spare stacks apart.
 pub struct Pool(SpinLock<Free>);
 
+/// There is room in each list for all places that were ever used.
 struct Free {
     stacks: Vec<Stack>,
     /// Places in the stacks' area that were used before and are not now.
     places: Vec<usize>,
+    /// Those of which some core may still know what was mapped there, in the order in which they came.
+    stale: Vec<usize>,
+    /// How many are not stale any more.
+    forgotten: usize,
 }
 
 /// The pool.
-pub static POOL: Pool = Pool(SpinLock::new(Free { stacks: Vec::new(), places: Vec::new() }));
-
-/// The places that were used before and are not yet in the pool again.
-static STALE: StalePlaces = StalePlaces::new();
+pub static POOL: Pool =
+    Pool(SpinLock::new(Free { stacks: Vec::new(), places: Vec::new(), stale: Vec::new(), forgotten: 0 }));
 
 /// How many places were ever used.
 static PLACES: AtomicUsize = AtomicUsize::new(0);
 
+/// How many stacks there are in the pool beyond those that are kept.
+static SPARE: AtomicUsize = AtomicUsize::new(0);
+
+/// How many frames the spare stacks have.
+pub fn spare_frames() -> usize {
+    SPARE.load(Ordering::Relaxed) * (STACK_BYTES / PAGE)
+}
+
+/// Gives the memory of a spare stack back; whether there was one. The caller may hold any lock but the frame policy's.
+pub fn give_spare_back() -> bool {
+    if SPARE.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    let spare = POOL.0.with(|free| if free.stacks.len() > KEPT { free.take() } else { None });
+    spare.map(|stack| POOL.unmake(stack)).is_some()
+}
+
+impl Free {
+    fn take(&mut self) -> Option<Stack> {
+        let stack = self.stacks.pop();
+        SPARE.store(self.stacks.len().saturating_sub(KEPT), Ordering::Relaxed);
+        stack
+    }
+
+    fn has_room_for(&self, places: usize) -> bool {
+        self.stacks.capacity() >= places && self.places.capacity() >= places && self.stale.capacity() >= places
+    }
+}
+
 impl StackSource for Pool {
     fn take(&self) -> Option<Stack> {
-        self.0.with(|free| free.stacks.pop()).or_else(|| self.make())
+        self.0.with(Free::take).or_else(|| self.make())
     }
 
     unsafe fn give(&self, stack: Stack) {
-        let surplus = self.0.with(|free| {
-            if free.stacks.len() >= KEPT {
-                return Some(stack);
-            }
+        self.0.with(|free| {
             // There is room: `make` saw to it.
             free.stacks.push(stack);
-            None
+            SPARE.store(free.stacks.len().saturating_sub(KEPT), Ordering::Relaxed);
         });
-        if let Some(stack) = surplus {
-            self.unmake(stack);
-        }
     }
 }
 
@@ -106,44 +134,86 @@ impl StackSource for OfCore {
     }
 }
 
-const PAGE_LAYOUT: Layout = match Layout::from_size_align(PAGE, PAGE) {
-    Ok(layout) => layout,
-    Err(_) => panic!("the page size is a power of two"),
-};
-
 impl Pool {
     /// A new stack; `None` if there is no memory.
     #[cold]
     fn make(&self) -> Option<Stack> {
-        let place = self.0.with(|free| {
-            free.stacks.try_reserve(KEPT).ok()?;
-            free.places.try_reserve(PLACES.load(Ordering::Relaxed) + 1).ok()?;
-            free.places.pop().or_else(|| {
-                let new = PLACES.load(Ordering::Relaxed);
-                (new < MAX_STACKS).then(|| PLACES.store(new + 1, Ordering::Relaxed))?;
-                Some(new)
-            })
-        })?;
+        self.make_room()?;
+        let place = self.take_place()?;
         let bottom = STACKS + place * SLOT_BYTES + GUARD_BYTES;
         // SAFETY: the place is ours alone, and what is below `bottom` is never mapped.
         let stack = unsafe { Stack::new(bottom, bottom + STACK_BYTES) };
         for page in (bottom..bottom + STACK_BYTES).step_by(PAGE) {
-            // SAFETY: the layout is not empty. The page is the heap's and now this stack's; nothing is mapped at its place.
-            let mapped = unsafe {
-                let memory = alloc::alloc::alloc(PAGE_LAYOUT);
-                let mapped =
-                    !memory.is_null() && kernel_map::map_page(page, memory.addr() - DIRECT_MAP, WRITABLE | NO_EXECUTE);
-                if !mapped && !memory.is_null() {
-                    alloc::alloc::dealloc(memory, PAGE_LAYOUT);
+            let mapped = mm::take_stack_page().is_some_and(|frame| {
+                // SAFETY: the frame is new and now this stack's; nothing is mapped at its place.
+                let mapped = unsafe { kernel_map::map_page(page, frame.0 as usize * PAGE, WRITABLE | NO_EXECUTE) };
+                if !mapped {
+                    // SAFETY: nobody has seen it.
+                    unsafe { mm::give_stack_page(frame) };
                 }
                 mapped
-            };
+            });
             if !mapped {
                 self.unmake(stack);
                 return None;
             }
         }
         Some(stack)
+    }
+
+    /// Makes room in the lists for one more place.
+    fn make_room(&self) -> Option<()> {
+        fn larger<T>(count: usize) -> Option<Vec<T>> {
+            let mut list = Vec::new();
+            list.try_reserve_exact(count).ok()?;
+            Some(list)
+        }
+        fn replace<T>(list: &mut Vec<T>, mut larger: Vec<T>) -> Vec<T> {
+            larger.append(list);
+            core::mem::replace(list, larger)
+        }
+        loop {
+            let needed = PLACES.load(Ordering::Relaxed) + 1;
+            if self.0.with(|free| free.has_room_for(needed)) {
+                return Some(());
+            }
+            let count = needed.next_power_of_two().max(2 * KEPT);
+            let (stacks, places, stale) = (larger(count)?, larger(count)?, larger(count)?);
+            let _smaller = self.0.with(|free| {
+                (!free.has_room_for(count)).then(|| {
+                    let stacks = replace(&mut free.stacks, stacks);
+                    (stacks, replace(&mut free.places, places), replace(&mut free.stale, stale))
+                })
+            });
+        }
+    }
+
+    /// A place in which nothing is mapped, and of which no core knows anything else; `None` if there are too many stacks.
+    fn take_place(&self) -> Option<usize> {
+        self.0.with(|free| free.places.pop()).or_else(|| self.take_stale_place()).or_else(|| {
+            self.0.with(|free| {
+                let new = PLACES.load(Ordering::Relaxed);
+                // Others may have taken the room since it was made.
+                (new < MAX_STACKS && free.has_room_for(new + 1)).then(|| PLACES.store(new + 1, Ordering::Relaxed))?;
+                Some(new)
+            })
+        })
+    }
+
+    /// Asks all cores to forget stale places, if these are many, and takes one of them.
+    fn take_stale_place(&self) -> Option<usize> {
+        let (forgotten, count) = self.0.with(|free| (free.forgotten, free.stale.len()));
+        if count < ASKED_AT_A_TIME {
+            return None;
+        }
+        mm::forget_kernel();
+        self.0.with(|free| {
+            // Another core may have asked as well meanwhile.
+            let count = (forgotten + count).saturating_sub(free.forgotten);
+            free.forgotten += count;
+            free.places.extend(free.stale.drain(..count));
+            free.places.pop()
+        })
     }
 
     /// Gives back the memory of a stack that nothing runs on (or of the part that was made).
@@ -153,15 +223,13 @@ impl Pool {
             // SAFETY: whoever has a `Stack` may use its memory, and now nobody has.
             unsafe {
                 if let Some(memory) = kernel_map::unmap_page(page) {
-                    alloc::alloc::dealloc((DIRECT_MAP + memory) as *mut u8, PAGE_LAYOUT);
+                    mm::give_stack_page(mm::FrameNumber((memory / PAGE) as u32));
                 }
             }
         }
         let place = (stack.bottom() - GUARD_BYTES - STACKS) / SLOT_BYTES;
-        STALE.add(place, STACK_BYTES / PAGE, |place| {
-            // There is room: `make` saw to it.
-            self.0.with(|free| free.places.push(place));
-        });
+        // There is room: `make` saw to it. The memory is given back before others have forgotten it: see `StalePlaces`.
+        self.0.with(|free| if mm::has_other_cores() { free.stale.push(place) } else { free.places.push(place) });
     }
 }
 

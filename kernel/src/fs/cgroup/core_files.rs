@@ -160,6 +160,7 @@ fn kill(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<
         writing.work.kill = Some(cgroup::lock_tree(cx).begin_kill(group, cx)?);
         writing.work.walk = Some(GroupWalk::new(group, true));
         writing.work.times.0 = used;
+        sched::work_at_ends(tasks::current(cx));
     }
     while let Some(met) = writing.work.walk.as_mut().and_then(|walk| walk.next_process(cx)) {
         if let Met::One(process) = met

@@ -22,8 +22,8 @@ use crate::fs::inode_file::seek_in;
 use crate::fs::proc::Text;
 use crate::fs::{Events, File, Inode, InodeOps, Lseek, OpenFlags, VfsCaller};
 use crate::process::GroupWalk;
-use crate::reclaim::Calibration;
-use crate::reclaim::Held;
+use crate::reclaim::{Calibration, Held};
+use crate::sched;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// The inode of a file.
@@ -167,10 +167,12 @@ impl GroupFile {
     fn go_on<R>(&self, me: &Current, cx: &Cx, f: impl FnOnce(&mut Work) -> Step<R>) -> Step<R> {
         let caller = me.thread(cx)?.tid();
         let mut work = self.work.lock(cx).remove(&caller).unwrap_or_default();
-        work.time_slice = TimeSlice::default();
+        work.time_slice = TimeSlice::of_end();
         let outcome = f(&mut work);
         if matches!(outcome, Err(Stop::Pause(_))) {
             self.work.lock(cx).insert(caller, work);
+        } else if work.kill.is_some() {
+            sched::leave_ends(cx);
         }
         outcome
     }

@@ -103,7 +103,7 @@ pub fn end_process_async(cx: &mut Cx, me: &mut Current, info: Info) {
                 }
             });
             // Those that end wake the others. One may be the caller.
-            process.wake_ending(3, cx);
+            process.wake_ending(cx);
         }
         // The end has begun already.
         _ => return,

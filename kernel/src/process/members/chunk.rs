@@ -42,6 +42,17 @@ impl<T: ?Sized + Send + Sync> Chunk<T> {
         true
     }
 
+    /// Takes out the one that has this ticket if it is the first; whether it is. The memory of an older chunk goes back with the chunk.
+    #[inline(always)]
+    pub fn leave_first(&mut self, ticket: Ticket) -> bool {
+        if self.entries.front().is_none_or(|(first, _)| *first != ticket) {
+            return false;
+        }
+        self.entries.pop_front();
+        self.end_in_members();
+        true
+    }
+
     #[cold]
     pub fn close_gaps(&mut self) {
         self.entries.retain(|(_, name)| name.is_some());

@@ -160,6 +160,17 @@ impl<T: ?Sized + Send + Sync> Members<T> {
 
     #[inline(never)]
     fn leave_chunk(&mut self, ticket: Ticket) {
+        // Who came first often leaves first.
+        if let Some(older) = &mut self.older
+            && let Some(first) = older.0.front_mut()
+            && first.leave_first(ticket)
+        {
+            self.len -= 1;
+            if first.entries.is_empty() {
+                self.remove_older(0);
+            }
+            return;
+        }
         if self.newest.entries.front().is_none_or(|(first, _)| ticket < *first) {
             return self.leave_older(ticket);
         }
@@ -186,12 +197,18 @@ impl<T: ?Sized + Send + Sync> Members<T> {
     /// In which older chunk a ticket would be; `None`: in none.
     fn find_older(&self, ticket: Ticket) -> Option<usize> {
         let Older(older) = &**self.older.as_ref()?;
-        // Who came first often leaves first.
         if older.front()?.last() >= ticket {
             return Some(0);
         }
-        if older.back()?.last() < ticket {
+        let last = older.back()?.last();
+        if last < ticket {
             return None;
+        }
+        // Where it is as long as no chunk before the last has got shorter and none has left.
+        let guess = (older.len() - 1).saturating_sub((last.0 - ticket.0) as usize / CHUNK);
+        let is_behind = |at: usize| older.get(at).is_some_and(|chunk| chunk.last() < ticket);
+        if !is_behind(guess) && guess.checked_sub(1).is_none_or(is_behind) {
+            return Some(guess);
         }
         Some(older.partition_point(|chunk| chunk.last() < ticket))
     }
@@ -305,6 +322,22 @@ impl<T: ?Sized + Send + Sync> Members<T> {
         self.look_for_next(cursor)
     }
 
+    /// Runs `f` on some of the next in a walk, [`CHUNK`] at most; how many they were, none at the end.
+    pub fn some_next<R>(&self, cursor: &mut Cursor, mut f: impl FnMut(WeakRc<T>) -> R) -> usize {
+        let Some(first) = self.next(cursor) else { return 0 };
+        f(first);
+        let Some(chunk) = self.chunk(cursor.chunk) else { return 1 };
+        let mut count = 1;
+        for (ticket, name) in chunk.entries.iter().skip(cursor.at) {
+            (cursor.after, cursor.at) = (*ticket, cursor.at + 1);
+            if let Some(name) = name {
+                f(*name);
+                count += 1;
+            }
+        }
+        count
+    }
+
     #[inline(never)]
     fn look_for_next(&self, cursor: &mut Cursor) -> Option<WeakRc<T>> {
         if !self.leaves_none_out(cursor) {
@@ -415,6 +448,28 @@ mod tests {
         assert!(members.first() == Some(owners[1].downgrade()));
         members.leave(tickets[2]);
         assert_eq!(members.len(), 3, "nobody leaves twice");
+    }
+
+    #[test]
+    fn those_who_came_first_leave_first_and_keep_no_memory() {
+        let (owners, mut members, tickets) = filled(1000);
+        for (index, ticket) in tickets.iter().enumerate() {
+            members.leave(*ticket);
+            assert_eq!(members.len(), 999 - index);
+            assert!(members.first() == owners.get(index + 1).map(StrongRc::downgrade));
+        }
+        assert!(members.older.is_none() && places_had(&members) <= KEPT);
+    }
+
+    #[test]
+    fn some_at_a_time_are_all() {
+        for (count, gap) in [(1, 1000), (2, 1000), (100, 7), (1000, 130), (1000, 3)] {
+            let (_owners, mut members, tickets) = filled(count);
+            tickets.iter().step_by(gap).skip(1).for_each(|ticket| members.leave(*ticket));
+            let (mut cursor, mut seen) = (Cursor::default(), Vec::new());
+            while members.some_next(&mut cursor, |name| seen.push(name)) > 0 {}
+            assert!(seen == all(&members));
+        }
     }
 
     #[test]
