@@ -197,7 +197,7 @@ static void check_locks(void)
 enum { OWNER_DIED = 0x40000000, OWNER = 0x3fffffff };
 
 // So many of a thread's robust mutexes are marked where its end is charged to a budget: see cgroups.md.
-enum { MOST_MARKED = 64 };
+enum { MOST_MARKED = 32 };
 
 static void check_robust(void)
 {

@@ -12,7 +12,7 @@ use crate::user_memory::{HasMemory, UserIn, UserInOut};
 const LIMIT: usize = 2048;
 
 /// And no more than this many where the end of a thread is charged to a budget of time: what a thread is charged covers them.
-const CHARGED_LIMIT: usize = 64;
+const CHARGED_LIMIT: usize = 32;
 
 /// `struct robust_list_head`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
