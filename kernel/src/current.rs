@@ -16,6 +16,7 @@ use crate::event::PollFd;
 use crate::fs::{FileTable, FsContext, VfsCaller};
 use crate::memory::{AddressSpace, BadAccess};
 use crate::process::{Process, RseqRegistration, Thread, oom};
+use crate::reclaim::Payer;
 use crate::signal::Signal;
 use crate::step::{Caller, Interruption, Patience, complete_async};
 use crate::time::clock::TimeSpec;
@@ -321,6 +322,10 @@ impl VfsCaller for Current {
 
     fn limit(&self, resource: u32, cx: &Cx) -> core::result::Result<u64, Gone> {
         Ok(self.process(cx)?.limits.lock(cx).soft(resource))
+    }
+
+    fn payer(&self, cx: &Cx) -> core::result::Result<Payer, Gone> {
+        Ok(self.process(cx)?.payer(cx))
     }
 
     fn raise(&self, signal: Signal, cx: &Cx) {

@@ -7,6 +7,7 @@ use refs::{Gone, SpinLock, TempRc};
 
 use super::{FileTable, FsContext};
 use crate::credentials::Credentials;
+use crate::reclaim::Payer;
 use crate::signal::Signal;
 use crate::step::Caller;
 use crate::user_memory::HasMemory;
@@ -48,6 +49,12 @@ pub trait VfsCaller: Any + Caller + HasMemory {
     /// # Errors
     /// The process is gone.
     fn limit(&self, resource: u32, cx: &Cx) -> Result<u64, Gone>;
+
+    /// Who is charged for the end of what its process makes.
+    ///
+    /// # Errors
+    /// The process is gone.
+    fn payer(&self, cx: &Cx) -> Result<Payer, Gone>;
 
     /// Sends it a signal that it has caused itself (SIGPIPE, SIGXFSZ).
     fn raise(&self, signal: Signal, cx: &Cx);

@@ -58,7 +58,7 @@ fn take_owed(me: &Current, cx: &Cx) -> Result<Owed> {
     let is_charged = robust_list != 0 && process.payer(cx).is_some();
     let is_owed = sees_cleared_tid(me, &thread, &process, cx);
     let address = thread.clear_tid.swap(0, Ordering::Relaxed);
-    Ok(Owed { tid: thread.tid(), robust_list, is_charged, word: is_owed.then(|| UserInOut::new(address)) })
+    Ok(Owed { tid: thread.tid(), robust_list, is_charged, word: is_owed.then(|| UserInOut::<u32>::new(address)) })
 }
 
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.

@@ -11,12 +11,11 @@ use refs::{StrongRc, TempRc, Waker, WeakRc};
 use zerocopy::IntoBytes;
 
 use super::{Address, Endpoint, Kind};
-use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, OpenFile, VfsCaller};
 use crate::net::{Credentials, Family, Received, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type};
-use crate::reclaim::{Held, Payer};
+use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 use crate::time::clock::TimeVal;
 use crate::user_memory::{Argument, In, UserMemory, UserSlice};
@@ -31,12 +30,12 @@ impl Family for Unix {
 
     fn create(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<Box<dyn File>> {
         let kind = Kind::new(kind, protocol)?;
-        Ok(UnixSocket::boxed(Endpoint::new(kind, Credentials::of(me, cx)?, payer(me, cx)?)))
+        Ok(UnixSocket::boxed(Endpoint::new(kind, Credentials::of(me, cx)?, me.payer(cx)?)))
     }
 
     fn pair(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<[Box<dyn File>; 2]> {
         let kind = Kind::new(kind, protocol)?;
-        Ok(Endpoint::pair(kind, Credentials::of(me, cx)?, payer(me, cx)?, cx).map(UnixSocket::boxed))
+        Ok(Endpoint::pair(kind, Credentials::of(me, cx)?, me.payer(cx)?, cx).map(UnixSocket::boxed))
     }
 
     fn socket_of<'a>(&self, open: &'a OpenFile) -> Option<&'a dyn Socket> {
@@ -213,11 +212,6 @@ impl Socket for UnixSocket {
         };
         Ok(number.to_le_bytes().to_vec())
     }
-}
-
-/// Who is charged for what waits in a socket that `me` makes.
-fn payer(me: &dyn VfsCaller, cx: &Cx) -> Result<Payer> {
-    Ok(Current::of(me)?.process(cx)?.payer(cx))
 }
 
 impl File for UnixSocket {
