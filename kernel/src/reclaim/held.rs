@@ -5,11 +5,11 @@ use groups::{Class, Cost, classes};
 classes! {
     /// What a workload can hold whose end takes time.
     ///
-    /// Each costs what the end of one may take at most, in nanoseconds of a processor that executes an instruction in each: about half as much again as the most that was measured, of objects
-    /// of the class as full as they can be. A [calibration](super::Calibration) says how much slower this machine is.
+    /// Each costs what the end of one may take at most, in nanoseconds of a processor that executes an instruction in each: at least half as much again as the most that was measured, of objects
+    /// of the class as full as they can be (`make bench-groups`, `ebb-fuzz kills`). A [calibration](super::Calibration) says how much slower this machine is.
     pub enum Held {
         /// The kill of a group: finding its processes, and telling who waits.
-        Group = Cost::eager(30_000),
+        Group = Cost::eager(60_000),
         /// A group below another one.
         Subgroup = Cost::eager(1_500),
         /// A process, without its threads; an address space of up to 256 pages and 64 VMAs, and [`FREE_MAPPINGS`](crate::memory::FREE_MAPPINGS) mappings of objects.
@@ -17,29 +17,29 @@ classes! {
         /// A thread.
         Thread = Cost::eager(12_000),
         /// A POSIX timer.
-        Timer = Cost::eager(2_000),
+        Timer = Cost::eager(3_000),
         /// A VMA that shows a file or shared memory, which may go with it.
-        Mapping = Cost::eager(2_500),
+        Mapping = Cost::eager(3_000),
         /// A descriptor that a call has reserved for a file which it has not made yet. It becomes one of the next classes, none of which costs more.
-        Reserved = Cost::eager(6_000),
+        Reserved = Cost::eager(8_000),
         /// A descriptor of a file, a directory, a device or a place in the tree; the file may go with it.
-        File = Cost::eager(2_500),
+        File = Cost::eager(4_000),
         /// A descriptor of an eventfd, a signalfd, a timerfd, a pidfd.
-        Event = Cost::eager(2_000),
+        Event = Cost::eager(3_000),
         /// A descriptor of one end of a pipe, which may be full.
-        Pipe = Cost::eager(3_000),
+        Pipe = Cost::eager(5_000),
         /// A descriptor of a socket, or a connection that waits to be accepted.
-        Socket = Cost::eager(6_000),
+        Socket = Cost::eager(8_000),
         /// A descriptor of an end of a terminal.
-        Terminal = Cost::eager(4_000),
+        Terminal = Cost::eager(5_000),
         /// A descriptor of an epoll set.
-        EpollSet = Cost::eager(2_000),
+        EpollSet = Cost::eager(3_000),
         /// A file in an epoll set.
-        EpollItem = Cost::eager(200),
+        EpollItem = Cost::eager(300),
         /// A message in a socket that nobody has received, or a piece of a stream.
-        Message = Cost::eager(400),
+        Message = Cost::eager(600),
         /// A descriptor in a message that nobody has received.
-        InFlight = Cost::eager(6_000),
+        InFlight = Cost::eager(8_000),
     }
 }
 
