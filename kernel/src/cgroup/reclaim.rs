@@ -87,7 +87,13 @@ impl Reclaim {
         let tree = reclaim::tree().ok_or(Errno::ENODEV)?;
         let above = group.payer_above().unwrap_or_else(|| tree.root());
         let budget = above.child(Limits::bound(Limits::UNBOUNDED)).map_err(|_| Errno::ENOMEM)?;
-        let counts = Held::table(|class| u32::from(class == Held::Group));
+        // Groups that are below it already are charged as long as it is.
+        let below = u32::try_from(group.descendants()).unwrap_or(u32::MAX);
+        let counts = Held::table(|class| match class {
+            Held::Group => 1,
+            Held::Subgroup => below,
+            _ => 0,
+        });
         let kill = Bundle::charge(*budget, counts).map_err(|_| Errno::ENOMEM)?;
         group.reclaim.budget.with(|own| *own = Some(Owned { budget, _kill: kill }));
         Ok(())

@@ -11,6 +11,9 @@ use super::{FdFlags, OpenFile};
 use crate::error::{Errno, Result};
 use crate::reclaim::{Held, Holdings, Payer};
 
+/// So many numbers of a table are charged for together.
+const PIECE: usize = 64;
+
 /// The entries of a table of descriptors.
 #[derive(Default)]
 pub struct Descriptors {
@@ -39,10 +42,28 @@ impl Descriptors {
     #[inline]
     pub fn reserve_lowest(&mut self, from: usize, limit: usize) -> Result<usize> {
         self.held.add(Held::Reserved, 1)?;
-        self.table.reserve_lowest(from, limit).ok_or_else(|| {
+        let Some(fd) = self.table.reserve_lowest(from, limit) else {
             self.held.remove(Held::Reserved, 1);
-            Errno::EMFILE
-        })
+            return Err(Errno::EMFILE);
+        };
+        if self.has_grown() && self.pay_for_table().is_err() {
+            self.release(fd);
+            return Err(Errno::ENOMEM);
+        }
+        Ok(fd)
+    }
+
+    /// Whether the table is longer than what is charged for.
+    #[inline(always)]
+    fn has_grown(&self) -> bool {
+        self.table.len() / PIECE > self.held.count(Held::Table) as usize
+    }
+
+    /// Charges for the length of the table, which its end goes through.
+    #[cold]
+    fn pay_for_table(&mut self) -> Result<()> {
+        let pieces = (self.table.len() / PIECE) as u32;
+        self.held.add(Held::Table, pieces - self.held.count(Held::Table))
     }
 
     /// Enters a file under a number that was reserved for it.
@@ -72,10 +93,16 @@ impl Descriptors {
         let share = self.table.share(fd).ok_or(Errno::EBADF)?;
         let class = class(&share);
         self.held.add(class, 1)?;
-        self.table.insert(share, flags, from, limit).map_err(|_refused: Dying<OpenFile>| {
-            self.held.remove(class, 1);
-            Errno::EMFILE
-        })
+        let entered = self.table.insert(share, flags, from, limit).map_err(|_refused: Dying<OpenFile>| Errno::EMFILE);
+        let entered = entered.and_then(|fd| {
+            if self.has_grown() && self.pay_for_table().is_err() {
+                // The file has another entry.
+                drop(self.table.remove(fd));
+                return Err(Errno::ENOMEM);
+            }
+            Ok(fd)
+        });
+        entered.inspect_err(|_| self.held.remove(class, 1))
     }
 
     /// Makes `to` an entry for the file of `fd`; what it was before.
@@ -95,6 +122,9 @@ impl Descriptors {
         }
         if !self.table.make_room(to) {
             return Err(Errno::ENOMEM);
+        }
+        if self.has_grown() {
+            self.pay_for_table()?;
         }
         self.held.add(class(&share), 1)?;
         let replaced = self.table.replace(to, share, flags);
@@ -134,7 +164,10 @@ impl Descriptors {
 
     /// The same entries, charged to nobody yet; `None` if there is no memory.
     pub fn copy(&self) -> Option<Descriptors> {
-        Some(Descriptors { table: self.table.share_all()?, held: self.held.copy(Held::Reserved) })
+        let (table, mut held) = (self.table.share_all()?, self.held.copy(Held::Reserved));
+        // A copy ends with the last entry.
+        held.remove(Held::Table, held.count(Held::Table).saturating_sub((table.len() / PIECE) as u32));
+        Some(Descriptors { table, held })
     }
 
     /// Charges all entries of a copy to somebody.

@@ -249,10 +249,12 @@ impl Layout {
     pub(super) fn remove_one(&mut self, range: &Range<usize>, unmap: impl FnOnce()) -> bool {
         self.prepare(range);
         let totals = &mut self.totals;
-        self.vmas.remove_one(range, |vma| {
+        let is_done = self.vmas.remove_one(range, |vma| {
             totals.add(vma, (range.len() / PAGE_SIZE).wrapping_neg());
             unmap();
-        })
+        });
+        self.give_charges_back();
+        is_done
     }
 
     /// Takes out what is mapped in a range. It counts until it is [`forgotten`](Self::forget).
@@ -272,7 +274,24 @@ impl Layout {
         self.totals.subtract(vma);
         if matches!(vma.backing, Backing::Object { .. }) {
             self.vmas.forget_object();
+            self.give_charges_back();
         }
+    }
+
+    /// Gives charges back for VMAs that show objects, where there are many more than are needed.
+    #[inline(always)]
+    fn give_charges_back(&mut self) {
+        if self.vmas.room_for_objects() > 3 * MAPPINGS_AT_A_TIME && self.held.payer().is_some() {
+            self.give_some_back();
+        }
+    }
+
+    #[cold]
+    fn give_some_back(&mut self) {
+        let charged = self.held.count(Held::Mapping) as usize;
+        let less = (self.vmas.room_for_objects() - MAPPINGS_AT_A_TIME).min(charged);
+        self.held.remove(Held::Mapping, less as u32);
+        self.vmas.set_most_objects(FREE_MAPPINGS + charged - less);
     }
 
     /// Changes what is mapped in a range.

@@ -380,7 +380,7 @@ fn enter_process<'cx>(
         thread.signals.work().contains(Work::EXIT) || !thread.signals.deliverable(&maker.pending).is_empty();
     if is_signalled {
         new.set_life(Life::Reaped);
-        new.timers.stop(cx);
+        new.timers.stop(&new, cx);
         new.was_never_begun(cx);
         exit::remove(&new, cx);
         return Err(Errno::RESTART_ALWAYS);

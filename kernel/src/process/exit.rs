@@ -188,7 +188,7 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
     if may_orphan {
         hang_up_if_orphaned(process.group(), Some(process), cx);
     }
-    process.timers.stop(cx);
+    process.timers.stop(process, cx);
     let (code, value) = process.exit_status().si_code_and_status();
     let told = process.with_parent(cx, |parent, children| {
         let abandoned =

@@ -226,17 +226,38 @@ impl Process {
         if self.is_in_group.load(Ordering::Relaxed) { self.membership.lock(cx).held.payer() } else { None }
     }
 
+    /// It is to have so many more of what goes with it.
+    ///
+    /// # Errors
+    /// ENOMEM: the budget of its group has no room.
+    pub fn hold(&self, class: Held, more: u32, cx: &impl NoSuspend) -> Result<()> {
+        self.membership.lock(cx).held.add(class, more)
+    }
+
+    /// So many of that are gone.
+    pub fn let_go(&self, class: Held, less: u32, cx: &impl NoSuspend) {
+        self.membership.lock(cx).held.remove(class, less);
+    }
+
     /// Has whoever is charged for its end be charged for those of its first thread's descriptors and memory as well. (Where threads have descriptors of their own, the others stay charged to whom they
-    /// were.)
-    fn charge_containers(&self, cx: &Cx) {
+    /// were; and so does what threads of several processes have.)
+    pub(super) fn charge_containers(&self, cx: &Cx) {
         loop {
             let payer = self.payer(cx);
             let Some(thread) = self.first_thread(cx) else { return };
-            let files = thread.files.lock(cx).as_ref().map(|files| files.get(cx));
+            // What others have as well stays charged to whom it was.
+            let threads = self.unfinished_threads();
+            let files = {
+                let files = thread.files.lock(cx);
+                files.as_ref().filter(|files| files.owners() as usize <= threads).map(|files| files.get(cx))
+            };
             if let Some(files) = files {
                 files.handles.lock(cx).charge_to(payer);
             }
-            let space = thread.space.lock(cx).as_ref().map(|space| space.get(cx));
+            let space = {
+                let space = thread.space.lock(cx);
+                space.as_ref().filter(|space| space.owners() as usize <= threads).map(|space| space.get(cx))
+            };
             if let Some(space) = space {
                 space.charge_to(payer, cx);
             }

@@ -563,6 +563,11 @@ impl Process {
         left == 0
     }
 
+    /// How many threads have not let go of all that they had.
+    pub(super) fn unfinished_threads(&self) -> usize {
+        self.unfinished.load(Ordering::Acquire)
+    }
+
     /// Whether the calling thread is the only one, and no other holds anything.
     pub(super) fn has_one_thread(&self) -> bool {
         self.unfinished.load(Ordering::Acquire) == 1

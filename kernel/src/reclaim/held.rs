@@ -22,6 +22,8 @@ classes! {
         Mapping = Cost::eager(3_000),
         /// A descriptor that a call has reserved for a file which it has not made yet. It becomes one of the next classes, none of which costs more.
         Reserved = Cost::eager(8_000),
+        /// 64 numbers of a table of descriptors, whether they are in use or not.
+        Table = Cost::eager(100),
         /// A descriptor of a file, a directory, a device or a place in the tree; the file may go with it.
         File = Cost::eager(4_000),
         /// A descriptor of an eventfd, a signalfd, a timerfd, a pidfd.
@@ -53,6 +55,7 @@ pub fn name(class: Held) -> &'static str {
         Held::Timer => "timer",
         Held::Mapping => "mapping",
         Held::Reserved => "reserved",
+        Held::Table => "table",
         Held::File => "file",
         Held::Event => "event",
         Held::Pipe => "pipe",

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use groups::{Bundle, Class, Denied};
+use groups::{Bundle, Class, DEEPEST, Denied};
 
 use super::{Held, Payer};
 use crate::error::{Errno, Result};
@@ -23,8 +23,30 @@ fn spare(count: u32) -> u32 {
 /// Owner: the container; its destruction gives all charges back in one turn with the tree's lock, some hundred instructions for each level of budgets. Nobody waits for it.
 pub struct Holdings {
     counts: Counts,
-    /// As many at least as there are objects of each class, unless there was no memory for a bundle.
-    paid: Option<Box<Bundle<'static, Held>>>,
+    paid: Option<Box<Paid>>,
+}
+
+/// Who is charged, and for what.
+struct Paid {
+    /// For as many at least as there are objects of each class.
+    bundle: Bundle<'static, Held>,
+    /// Who is charged once that budget is there no more: what outlives the group that has made it stays charged to those above.
+    above: [Payer; DEEPEST as usize],
+}
+
+impl Paid {
+    fn new(bundle: Bundle<'static, Held>) -> Box<Paid> {
+        Box::new(Paid { above: bundle.budget().above(), bundle })
+    }
+
+    /// The budget has ended. Charges the nearest one above that is there, whatever its bound; false if there is none.
+    #[cold]
+    fn fall_back(&mut self) -> bool {
+        let next = self.above.iter().flatten().find(|budget| self.bundle.move_to(**budget).is_ok());
+        let Some(next) = next else { return false };
+        self.above = next.above();
+        true
+    }
 }
 
 impl Default for Holdings {
@@ -41,7 +63,7 @@ impl Holdings {
 
     /// Who is charged.
     pub fn payer(&self) -> Payer {
-        self.paid.as_ref().map(|paid| paid.budget())
+        self.paid.as_ref().map(|paid| paid.bundle.budget())
     }
 
     /// So many objects of a class are to be made.
@@ -57,32 +79,33 @@ impl Holdings {
     #[inline(never)]
     fn pay_for(&mut self, class: Held, more: u32) -> Result<()> {
         let Some(paid) = &mut self.paid else { return Ok(()) };
-        let missing = self.counts[class.index()].saturating_sub(paid.count(class));
+        let missing = self.counts[class.index()].saturating_sub(paid.bundle.count(class));
         if missing == 0 {
             return Ok(());
         }
         // With some that come next.
         let ahead = spare(self.counts[class.index()]) / 2;
-        match paid.grow_ahead(class, missing, ahead) {
-            Ok(_) => Ok(()),
-            // The controller was disabled, and the container is charged to somebody else soon.
-            Err(Denied::Ended) => {
+        let mut grown = paid.bundle.grow_ahead(class, missing, ahead);
+        if grown == Err(Denied::Ended) {
+            // The controller was disabled, or the group removed.
+            if !paid.fall_back() {
                 self.paid = None;
-                Ok(())
+                return Ok(());
             }
-            Err(_) if self.pay_with_spare(class, missing) => Ok(()),
-            Err(_) => {
-                self.counts[class.index()] -= more;
-                super::note_denied();
-                Err(Errno::ENOMEM)
-            }
+            grown = paid.bundle.grow_ahead(class, missing, ahead);
         }
+        if grown.is_err() && !self.pay_with_spare(class, missing) {
+            self.counts[class.index()] -= more;
+            super::note_denied();
+            return Err(Errno::ENOMEM);
+        }
+        Ok(())
     }
 
     /// What it keeps of other classes may be what is missing.
     #[cold]
     fn pay_with_spare(&mut self, class: Held, missing: u32) -> bool {
-        let Some(paid) = &mut self.paid else { return false };
+        let Some(Paid { bundle: paid, .. }) = self.paid.as_deref_mut() else { return false };
         for &other in Held::ALL {
             let spare = paid.count(other).saturating_sub(self.counts[other.index()]);
             if spare > 0 {
@@ -96,9 +119,9 @@ impl Holdings {
     pub fn add_always(&mut self, class: Held) {
         self.counts[class.index()] += 1;
         if let Some(paid) = &mut self.paid
-            && paid.count(class) < self.counts[class.index()]
+            && paid.bundle.count(class) < self.counts[class.index()]
         {
-            paid.grow_always(class, 1);
+            paid.bundle.grow_always(class, 1);
         }
     }
 
@@ -113,7 +136,7 @@ impl Holdings {
 
     #[inline(never)]
     fn take_back(&mut self, class: Held) {
-        let Some(paid) = &mut self.paid else { return };
+        let Some(Paid { bundle: paid, .. }) = self.paid.as_deref_mut() else { return };
         let count = self.counts[class.index()];
         let kept = paid.count(class).saturating_sub(count);
         let most = spare(count);
@@ -135,7 +158,7 @@ impl Holdings {
     /// The charge for the first stays, for the next object of that class, unless the budget has no room for that.
     #[inline(never)]
     fn pay_for_exchange(&mut self, from: Held, to: Held) {
-        let Some(paid) = &mut self.paid else { return };
+        let Some(Paid { bundle: paid, .. }) = self.paid.as_deref_mut() else { return };
         let count = self.counts[to.index()];
         if paid.count(to) < count {
             paid.turn(from, to, spare(count) / 2);
@@ -156,7 +179,7 @@ impl Holdings {
     pub fn begin(&mut self, payer: Payer) -> Result<()> {
         let Some(budget) = payer else { return Ok(()) };
         match Bundle::charge(budget, self.counts) {
-            Ok(bundle) => self.paid = Some(Box::new(bundle)),
+            Ok(bundle) => self.paid = Some(Paid::new(bundle)),
             Err(Denied::Ended) => self.paid = None,
             Err(_) => {
                 super::note_denied();
@@ -172,12 +195,15 @@ impl Holdings {
             (None, paid) => *paid = None,
             // A budget that has ended is nobody's.
             (Some(budget), Some(paid)) => {
-                if paid.budget() != budget && paid.move_to(budget).is_err() {
-                    self.paid = None;
+                if paid.bundle.budget() != budget {
+                    match paid.bundle.move_to(budget) {
+                        Ok(()) => paid.above = budget.above(),
+                        Err(_) => self.paid = None,
+                    }
                 }
             }
             (Some(budget), None) => {
-                self.paid = Bundle::charge_always(budget, self.counts).ok().map(Box::new);
+                self.paid = Bundle::charge_always(budget, self.counts).ok().map(Paid::new);
             }
         }
     }
@@ -233,6 +259,21 @@ mod tests {
         held.add(Held::Reserved, 1).expect("room");
         held.exchange(Held::Reserved, Held::Socket);
         assert_eq!((held.count(Held::Reserved), held.count(Held::Socket)), (0, 1));
+    }
+
+    #[test]
+    fn what_outlives_its_group_stays_charged_to_those_above() {
+        let tree = tree();
+        let above = tree.root().child(Limits::bound(5 * super::super::assumed(Held::Message))).expect("above");
+        let middle = above.child(Limits::bound(u64::MAX)).expect("between");
+        let own = middle.child(Limits::bound(u64::MAX)).expect("its own");
+        let mut held = Holdings::default();
+        held.begin(Some(*own)).expect("nothing yet");
+        drop((own, middle));
+        let made = (0..20).filter(|_| held.add(Held::Message, 1).is_ok()).count();
+        assert_eq!((made, held.payer()), (5, Some(*above)));
+        drop(held);
+        assert_eq!(above.usage().map(|usage| usage.current), Some(0));
     }
 
     #[test]

@@ -30,11 +30,10 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
-use groups::{Budget, Charge, Denied, Tree};
+use groups::{Budget, Tree};
 use refs::{WaitList, Waker};
 use tasks::StaticRef;
 
-use crate::error::{Errno, Result};
 pub use held::{Held, assumed, name};
 pub use holdings::{Holdings, SPARE};
 pub use speed::{Calibration, is_calibrated};
@@ -53,30 +52,6 @@ pub fn tree() -> Option<&'static Tree<Held>> {
 static DENIALS: AtomicU64 = AtomicU64::new(0);
 /// Who waits for the next time.
 static WATCHERS: WaitList = WaitList::new();
-
-/// Charges somebody for one object of a class, in a value that goes with it.
-///
-/// # Errors
-/// ENOMEM: the budget has no room.
-#[inline(always)]
-pub fn charge(payer: Payer, class: Held) -> Result<Option<Charge<'static, Held>>> {
-    match payer {
-        None => Ok(None),
-        Some(budget) => charge_budget(budget, class),
-    }
-}
-
-#[inline(never)]
-fn charge_budget(budget: Budget<'static, Held>, class: Held) -> Result<Option<Charge<'static, Held>>> {
-    match budget.charge(class, 1) {
-        Ok(charge) => Ok(Some(charge)),
-        Err(Denied::Ended) => Ok(None),
-        Err(_) => {
-            note_denied();
-            Err(Errno::ENOMEM)
-        }
-    }
-}
 
 /// Something was refused.
 #[cold]

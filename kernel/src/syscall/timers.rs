@@ -138,7 +138,7 @@ fn timer_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let or_default = |id| target.unwrap_or(Target::Process(Signal::ALRM, u64::from(id)));
     let id = process.timers.create(me.process, clock, or_default, cx)?;
     if let Err(fault) = memory.write(args.output::<u32>(2), &id) {
-        process.timers.delete(id, cx)?;
+        process.timers.delete(&process, id, cx)?;
         return Err(fault.into());
     }
     Ok(0)
@@ -188,6 +188,7 @@ fn timer_getoverrun(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn timer_delete(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    me.process(cx)?.timers.delete(args.int(0) as u32, cx)?;
+    let process = me.process(cx)?;
+    process.timers.delete(&process, args.int(0) as u32, cx)?;
     Ok(0)
 }

@@ -6,14 +6,13 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use frame::Cx;
 use frame::irq::IrqCx;
-use groups::Charge;
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::{SECOND, Setting, Timeline, Timer, TimerClock};
 use crate::error::{Errno, Result};
 use crate::process::{Process, Thread};
-use crate::reclaim::{self, Held};
+use crate::reclaim::Held;
 use crate::signal::{self, Info, Signal};
 
 /// The most POSIX timers that a process can have.
@@ -94,8 +93,6 @@ pub struct PosixTimer {
     target: Target,
     /// Expirations beyond the first of the signal that was taken last, and of the one that is pending or will be next.
     overruns: SpinLock<(u32, u32)>,
-    /// What the process is charged for its end.
-    _charge: Option<Charge<'static, Held>>,
 }
 
 impl ProcessTimers {
@@ -152,8 +149,6 @@ impl ProcessTimers {
         cx: &Cx,
     ) -> Result<u32> {
         crate::memory::admit()?;
-        let payer = process.upgrade(cx).ok().and_then(|process| process.payer(cx));
-        let charge = reclaim::charge(payer, Held::Timer).map_err(|_| Errno::EAGAIN)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
         let made = StrongRc::new_cyclic(|name: WeakRc<PosixTimer>| {
             let timer = Timer::new(
@@ -164,11 +159,14 @@ impl ProcessTimers {
                     }
                 }),
             );
-            PosixTimer { id, clock, timer, process, target: target(id), overruns: SpinLock::default(), _charge: charge }
+            PosixTimer { id, clock, timer, process, target: target(id), overruns: SpinLock::default() }
         });
         let mut timers = self.posix.lock(cx);
         if timers.len() >= MAX_TIMERS {
             return Err(Errno::EAGAIN);
+        }
+        if let Ok(process) = process.upgrade(cx) {
+            process.hold(Held::Timer, 1, cx).map_err(|_| Errno::EAGAIN)?;
         }
         self.had_any.store(true, Ordering::Relaxed);
         drop(timers.insert(id, made));
@@ -188,8 +186,9 @@ impl ProcessTimers {
     ///
     /// # Errors
     /// EINVAL if there is none.
-    pub fn delete(&self, id: u32, cx: &Cx) -> Result<()> {
+    pub fn delete(&self, process: &Process, id: u32, cx: &Cx) -> Result<()> {
         let removed = self.posix.lock(cx).remove(&id).ok_or(Errno::EINVAL)?;
+        process.let_go(Held::Timer, 1, cx);
         // It may go off just now: it has told whom it tells when it is disarmed.
         let timer = removed.get(cx);
         timer.timer.get(cx).set(Setting::default(), cx);
@@ -199,17 +198,18 @@ impl ProcessTimers {
     }
 
     /// Deletes the POSIX timers: execve(2) keeps only the interval timers.
-    pub fn delete_all_posix(&self, cx: &impl NoSuspend) {
+    pub fn delete_all_posix(&self, process: &Process, cx: &impl NoSuspend) {
         let removed = core::mem::take(&mut *self.posix.lock(cx));
+        process.let_go(Held::Timer, removed.len() as u32, cx);
         drop(removed);
     }
 
     /// Stops all timers: the process has ended.
-    pub fn stop(&self, cx: &impl NoSuspend) {
+    pub fn stop(&self, process: &Process, cx: &impl NoSuspend) {
         if !self.had_any.load(Ordering::Relaxed) {
             return;
         }
-        self.delete_all_posix(cx);
+        self.delete_all_posix(process, cx);
         let removed = core::mem::take(&mut *self.intervals.lock(cx));
         drop(removed);
         let removed = self.limit.lock(cx).take();

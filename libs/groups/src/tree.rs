@@ -292,6 +292,11 @@ impl<C: Class> Nodes<C> {
         if node.state == State::Open { Ok(node) } else { Err(Denied::Ended) }
     }
 
+    /// The node above one; `None` for the root, and for one that has ended.
+    pub(crate) fn parent(&self, name: NodeName) -> Option<NodeName> {
+        self.all[self.place(name)?].parent
+    }
+
     /// As [`open`](Self::open), where no ancestor has ended either.
     fn open_below_all(&self, name: NodeName) -> Result<(), Denied> {
         let mut above = self.open(name)?.parent;

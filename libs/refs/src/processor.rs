@@ -65,8 +65,8 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Nothing lasts so long but what lasts for ever: 10 seconds.
-    pub const TOO_LONG: u64 = 10_000_000_000;
+    /// Nothing lasts so long but what lasts for ever, also where a host has the cores wait for each other: 30 seconds.
+    pub const TOO_LONG: u64 = 30_000_000_000;
     #[cfg(not(any(ebb_loom, ebb_shuttle)))]
     /// So many turns lie between two looks at the time.
     const TURNS: u32 = 256;
@@ -141,6 +141,8 @@ extern "C-unwind" fn wait_for_lock(lock: &crate::sync::AtomicBool) {
         if !lock.swap(true, crate::sync::Ordering::Acquire) {
             return;
         }
+        // Somebody else was quicker: who has it gives it back.
+        wait = Wait::new();
     }
 }
 

@@ -138,10 +138,11 @@ impl Inbox {
     /// # Errors
     /// ENOBUFS, ETOOMANYREFS: the budget has no room.
     pub fn reserve(&mut self, len: usize, rights: u32) -> Result<()> {
-        self.held.add(Held::Message, 1).map_err(|_| Errno::ENOBUFS)?;
+        let refused = if rights > 0 { Errno::ETOOMANYREFS } else { Errno::ENOBUFS };
+        self.held.add(Held::Message, 1).map_err(|_| refused)?;
         if rights > 0 && self.held.add(Held::InFlight, rights).is_err() {
             self.held.remove(Held::Message, 1);
-            return Err(Errno::ETOOMANYREFS);
+            return Err(refused);
         }
         self.reserved.0 += 1;
         self.reserved.1 += len;

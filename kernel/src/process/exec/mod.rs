@@ -39,6 +39,7 @@ use crate::fs::{Executable, FdFlags, FileTable, MountFlags, OpenFile};
 use crate::memory::overcommit::Privilege;
 use crate::memory::{AddressSpace, Limits};
 use crate::process;
+use crate::reclaim::Payer;
 use crate::signal::{self, Signal};
 use crate::step::{Caller, Interruption};
 use crate::user_memory::UserIn;
@@ -88,6 +89,8 @@ struct Prepared {
     credentials: Credentials,
     secure: bool,
     name: Name,
+    /// Who is charged for the end of the address space.
+    payer: Payer,
 }
 
 /// Replaces the calling thread's program. On success its registers are those of the new one.
@@ -224,10 +227,11 @@ fn build(
     let interpreter = interpreter.as_ref().map(|(file, elf)| (file, elf));
     let (start, image, stack) = load(&space, file, &elf, interpreter, &startup, limits, cx)?;
     space.set_image(StrongRc::new(executable).unsize(|executable| executable), image, cx);
-    space.begin_charge(me.process(cx)?.payer(cx), cx)?;
+    let payer = me.process(cx)?.payer(cx);
+    space.begin_charge(payer, cx)?;
     drop(space);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    Ok(Prepared { space: owner, start, stack, front, credentials, secure, name: Name::new(name) })
+    Ok(Prepared { space: owner, payer, start, stack, front, credentials, secure, name: Name::new(name) })
 }
 
 /// The name under which an interpreter finds a script: see execveat(2).
@@ -296,7 +300,7 @@ fn shares_root(me: &Current, cx: &Cx) -> Result<bool> {
 /// The point of no return. What the caller saw of memory until now is returned, to be given up.
 #[cfg_attr(false, ebb_lint::never_suspends)]
 fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<StrongRc<AddressSpace>> {
-    let Prepared { space, start, credentials, secure, name, .. } = prepared;
+    let Prepared { space, start, credentials, secure, name, payer, .. } = prepared;
     process::unshare(me, abi::CLONE_FILES, cx)?;
     let thread = me.thread(cx)?;
     let process = me.process(cx)?;
@@ -313,6 +317,10 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<StrongRc<
     *thread.credentials.lock(cx) = credentials;
     // Behind that: whoever gets hold of the new address space and looks then whether he may, on another core, finds who the new program acts for.
     let old_space = thread.space.lock(cx).replace(space).ok_or(Errno::ESRCH)?;
+    // It may have been moved to another group since the new address space was charged.
+    if process.payer(cx) != payer {
+        process.charge_containers(cx);
+    }
     // A parent that waits in vfork(2) has its memory back from here on.
     thread.release_vfork();
     if secure {
@@ -323,11 +331,11 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<StrongRc<
     thread.robust_list.store(0, Ordering::Relaxed);
     *thread.signals.alt_stack.lock(cx) = Default::default();
     process.reset_actions(cx);
-    process.timers.delete_all_posix(cx);
+    process.timers.delete_all_posix(&process, cx);
     process.reset_exit_signal();
     process.barriers.store(0, Ordering::Relaxed);
     process.has_executed.store(true, Ordering::Relaxed);
-    process.timers.delete_all_posix(cx);
+    process.timers.delete_all_posix(&process, cx);
 
     me.space = new_space;
     me.restart = None;
