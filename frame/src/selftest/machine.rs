@@ -106,14 +106,21 @@ fn stacks_come_back(cx: &mut Cx) -> Outcome {
     let make_all = || -> Vec<tasks::Stack> { (0..200).map_while(|_| stacks::POOL.take()).collect() };
     // SAFETY: they come from there.
     let give_all = |all: Vec<tasks::Stack>| all.into_iter().for_each(|stack| unsafe { stacks::POOL.give(stack) });
+    let take_apart = || while stacks::give_spare_back() {};
     // Once for the tables, which stay.
     give_all(make_all());
+    take_apart();
     let before = crate::mm::free_frames();
     let all = make_all();
     check!(all.len() == 200, "only {} stacks", all.len());
     let taken = before - crate::mm::free_frames();
     give_all(all);
     check!(taken > 1200, "200 stacks took {taken} frames");
+    // They stay in the pool, and count as free: whoever finds no memory takes them apart.
+    let spare = stacks::spare_frames();
+    check!(spare > 1000, "of {taken} frames {spare} are spare");
+    take_apart();
+    check!(stacks::spare_frames() == 0, "{} frames are still spare", stacks::spare_frames());
     frames_come_back_async(cx, before - 64)
 }
 

@@ -157,6 +157,7 @@ impl Reclaim {
         let mut kill = self.kill.lock(cx);
         let done = kill.filter(|kill| kill.all_told && !is_populated)?;
         *kill = None;
+        drop(kill);
         let worked = used.saturating_sub(done.before) + done.killer;
         let measured = Measured { charged: done.charged, worked, elapsed: frame::time::now() - done.began };
         *self.last.lock(cx) = Some(measured);

@@ -63,7 +63,7 @@ pub const FILES: &[Entry] = &[
                 max @ 0..=MOST => Ok(max as usize),
                 _ => Err(Errno::EINVAL),
             })?;
-            let max = (max != usize::MAX).then_some(max as u64 * NANOSECONDS);
+            let max = (max != usize::MAX).then(|| max as u64 * NANOSECONDS);
             Ok(group.reclaim.set_max(max, cx)?)
         }),
     file("reclaim.peak").shows(|text, group, cx| {
