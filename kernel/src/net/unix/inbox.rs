@@ -200,10 +200,17 @@ impl Inbox {
 
     /// Takes all messages out.
     pub fn take_all(&mut self) -> Inbox {
-        let all = Inbox { packets: core::mem::take(&mut self.packets), ..Inbox::default() };
-        self.bytes = 0;
-        self.held.remove(Held::Message, all.packets.len() as u32);
-        self.held.remove(Held::InFlight, all.rights().count() as u32);
+        let mut all = Inbox {
+            packets: core::mem::take(&mut self.packets),
+            bytes: core::mem::take(&mut self.bytes),
+            ..Inbox::default()
+        };
+        // They count there as they did here, and are charged to nobody any more.
+        let counts = [(Held::Message, all.packets.len()), (Held::InFlight, all.rights().count())];
+        for (class, count) in counts {
+            self.held.remove(class, count as u32);
+            let _ = all.held.add(class, count as u32);
+        }
         all
     }
 
@@ -353,6 +360,11 @@ mod tests {
         assert_eq!(inbox.room(), 0);
         assert!(inbox.take_all().is_empty());
         assert_eq!(inbox.room(), 0);
+        let mut inbox = Inbox::default();
+        send(&mut inbox, packet(b"abc", 1), false);
+        let mut all = inbox.take_all();
+        assert_eq!((inbox.bytes(), inbox.held.count(Held::Message), all.bytes()), (0, 0, 3));
+        assert!(all.pop().is_some() && all.bytes() == 0 && all.pop().is_none());
     }
 
     use alloc::vec;
