@@ -137,6 +137,24 @@ static inline void end(pid_t child)
     }
 }
 
+// Kills all who are in a group, and waits for those of them that are the caller's.
+static inline void kill_all(const char *group)
+{
+    char file[64];
+    snprintf(file, sizeof file, "%s/cgroup.kill", group);
+    REQUIRE(strcmp(put(file, "1"), "ok") == 0);
+    int status;
+    snprintf(file, sizeof file, "%s/cgroup.events", group);
+    while (field(file, "populated") != 0) {
+        waitpid(-1, &status, WNOHANG);
+        check_sleep_ms(1);
+    }
+    // The last of them may not be a zombie yet.
+    for (int i = 0, pid; i < 1000 && (pid = waitpid(-1, &status, WNOHANG)) >= 0; i += pid == 0)
+        if (pid == 0)
+            check_sleep_ms(1);
+}
+
 static inline long clone_into(int fd, uint64_t flags, size_t size)
 {
     struct {

@@ -54,23 +54,6 @@ static const char *children(const char *group)
     return text;
 }
 
-static void kill_all(const char *group)
-{
-    char file[64];
-    snprintf(file, sizeof file, "%s/cgroup.kill", group);
-    REQUIRE(strcmp(put(file, "1"), "ok") == 0);
-    int status;
-    snprintf(file, sizeof file, "%s/cgroup.events", group);
-    while (field(file, "populated") != 0) {
-        waitpid(-1, &status, WNOHANG);
-        check_sleep_ms(1);
-    }
-    // The last of them may not be a zombie yet.
-    for (int i = 0, pid; i < 1000 && (pid = waitpid(-1, &status, WNOHANG)) >= 0; i += pid == 0)
-        if (pid == 0)
-            check_sleep_ms(1);
-}
-
 int main(void)
 {
     cgroup_begin();

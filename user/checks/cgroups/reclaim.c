@@ -133,22 +133,6 @@ static struct outcome fill(const char *group, int (*make)(int), int most)
     return outcome;
 }
 
-static void kill_all(const char *group)
-{
-    char file[64];
-    snprintf(file, sizeof file, "%s/cgroup.kill", group);
-    REQUIRE(strcmp(put(file, "1"), "ok") == 0);
-    int status;
-    snprintf(file, sizeof file, "%s/cgroup.events", group);
-    while (field(file, "populated") != 0) {
-        waitpid(-1, &status, WNOHANG);
-        check_sleep_ms(1);
-    }
-    for (int i = 0, pid; i < 1000 && (pid = waitpid(-1, &status, WNOHANG)) >= 0; i += pid == 0)
-        if (pid == 0)
-            check_sleep_ms(1);
-}
-
 static long number_in(const char *path) { return atol(get(path)); }
 
 // How many objects of a class are charged, in a file with two numbers behind each name.
