@@ -152,16 +152,13 @@ impl Reclaim {
         }
     }
 
-    /// The measurement ends if all were told and nobody is left; what it was.
+    /// The measurement ends if all were told and nobody is left; what it was, which nobody is told of yet.
     fn end_kill(&self, used: u64, is_populated: bool, cx: &impl NoSuspend) -> Option<Measured> {
         let mut kill = self.kill.lock(cx);
         let done = kill.filter(|kill| kill.all_told && !is_populated)?;
         *kill = None;
-        drop(kill);
         let worked = used.saturating_sub(done.before) + done.killer;
-        let measured = Measured { charged: done.charged, worked, elapsed: frame::time::now() - done.began };
-        *self.last.lock(cx) = Some(measured);
-        Some(measured)
+        Some(Measured { charged: done.charged, worked, elapsed: frame::time::now() - done.began })
     }
 }
 
@@ -230,6 +227,8 @@ impl Cgroup {
                 group.reclaim.event.notify();
             }
         }
+        // Behind that: who sees what the kill took sees whether it was too long.
+        *self.reclaim.last.lock(cx) = Some(measured);
         self.reclaim.event.notify();
     }
 }

@@ -3,8 +3,6 @@
 //! A table, a process or a connection holds objects of many classes, and gives them up together. A [`Charge`](crate::Charge) for each class would take as many
 //! words, and as many turns with the tree's lock when the container is made, copied, moved and ended. A bundle takes one each time.
 
-use core::mem;
-
 use crate::{Budget, Class, Denied};
 
 /// So many objects of each class are charged to a budget and to all above it. Dropping it gives all of that back, unless the budget has ended meanwhile.
@@ -49,11 +47,6 @@ pub struct Bundle<'t, C: Class> {
 }
 
 impl<'t, C: Class> Bundle<'t, C> {
-    /// A bundle with nothing in it yet.
-    pub fn new(budget: Budget<'t, C>) -> Self {
-        Bundle { budget, counts: C::table(|_| 0) }
-    }
-
     /// Charges for all that `counts` says, or for nothing.
     ///
     /// # Errors
@@ -178,11 +171,6 @@ impl<'t, C: Class> Bundle<'t, C> {
             Ok(())
         })?;
         Ok(Bundle { budget, counts })
-    }
-
-    /// Leaves the charges in place until the budget ends.
-    pub fn leave(self) {
-        mem::forget(self);
     }
 }
 
