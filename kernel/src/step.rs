@@ -126,6 +126,18 @@ impl From<Gone> for Stop {
     }
 }
 
+/// What came of a step of something that never waits, such as a file system in memory.
+///
+/// # Errors
+/// Its own; ENOMEM; EIO where it would wait after all.
+pub fn at_once<T>(outcome: Step<T>) -> Result<T> {
+    outcome.map_err(|stop| match stop {
+        Stop::Error(error) => error,
+        Stop::NoMemory => Errno::ENOMEM,
+        _ => Errno::EIO,
+    })
+}
+
 /// How long a call may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {

@@ -13,7 +13,7 @@ use super::open::creation;
 use super::walk::{self, Found, WalkFlags};
 use super::{DeviceNumber, FileKind, Inode, InodeFlags, Location, Named, Path, Rename, VfsCaller};
 use crate::credentials::Capability;
-use crate::error::{Errno, Result};
+use crate::error::Errno;
 use crate::step::{Step, Stop};
 
 /// A path with the directory that it is relative to.
@@ -29,7 +29,7 @@ pub struct At<'a> {
 const NAME: WalkFlags = WalkFlags::NAME.union(WalkFlags::MAY_BE_MISSING);
 
 impl<'a> At<'a> {
-    fn walk<'cx>(self, flags: WalkFlags, me: &(impl VfsCaller + ?Sized), cx: &'cx Cx) -> Result<Found<'cx, 'a>> {
+    fn walk<'cx>(self, flags: WalkFlags, me: &(impl VfsCaller + ?Sized), cx: &'cx Cx) -> Step<Found<'cx, 'a>> {
         walk::walk(walk::start(self.directory, self.path, me, cx)?, self.path, flags, me, cx)
     }
 }
@@ -289,11 +289,11 @@ fn rename_once(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &
 ///
 /// # Errors
 /// Those of readlink(2).
-pub fn read_link(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<Vec<u8>> {
+pub fn read_link(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
     let walking = if at.directory >= 0 { WalkFlags::MAY_BE_EMPTY } else { WalkFlags::empty() };
     let path = at.walk(walking, me, cx)?.target.ok_or(Errno::ENOENT)?;
     if path.inode.kind != FileKind::Symlink {
-        return Err(if at.path.is_empty() { Errno::ENOENT } else { Errno::EINVAL });
+        return Err(if at.path.is_empty() { Errno::ENOENT } else { Errno::EINVAL }.into());
     }
     path.mount.touch_accessed(&path.inode, cx);
     path.inode.ops.read_link(me, cx)

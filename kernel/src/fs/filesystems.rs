@@ -17,6 +17,7 @@ use super::{Creation, FileKind, FileSystemType, Instance, MOUNTS, Mount, MountFl
 use super::{devpts, sysfs};
 use crate::drivers::{DRIVERS, NODES};
 use crate::error::{Errno, Result};
+use crate::step::at_once;
 
 /// All types of file system. None needs a block device.
 const TYPES: &[FileSystemType] = &[
@@ -56,7 +57,7 @@ fn devices(cx: &Cx) -> Result<Instance> {
                         device: node.device,
                         target: &[],
                     };
-                    directory.ops.create(&directory, name, &what, cx)?
+                    at_once(directory.ops.create(&directory, name, &what, cx))?
                 }
             };
         }
@@ -78,7 +79,7 @@ fn devices(cx: &Cx) -> Result<Instance> {
             device: Default::default(),
             target: target.as_bytes(),
         };
-        root.ops.create(&root, name.as_bytes(), &what, cx)?;
+        at_once(root.ops.create(&root, name.as_bytes(), &what, cx))?;
     }
     let shared = share(&instance);
     *DEVICES.lock(cx) = Some(instance);

@@ -116,8 +116,8 @@ pub trait InodeOps: Any + Send + Sync {
         _name: &[u8],
         _me: &dyn VfsCaller,
         _cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
-        Err(Errno::ENOTDIR)
+    ) -> Step<TempRc<'cx, Inode>> {
+        Err(Errno::ENOTDIR.into())
     }
 
     /// Directories: tells `each` the entries from position `from` on (0 is the start), in order, until it says false.
@@ -128,8 +128,8 @@ pub trait InodeOps: Any + Send + Sync {
         _me: Option<&dyn VfsCaller>,
         _cx: &Cx,
         _each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
-    ) -> Result<()> {
-        Err(Errno::ENOTDIR)
+    ) -> Step<()> {
+        Err(Errno::ENOTDIR.into())
     }
 
     /// Directories: makes a new file. EEXIST, ENOSPC.
@@ -139,38 +139,38 @@ pub trait InodeOps: Any + Send + Sync {
         _name: &[u8],
         _what: &Creation<'_>,
         _cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
-        Err(Errno::EPERM)
+    ) -> Step<TempRc<'cx, Inode>> {
+        Err(Errno::EPERM.into())
     }
 
     /// Directories: makes a new regular file without a name (O_TMPFILE).
-    fn create_nameless(&self, _this: &TempRc<'_, Inode>, _what: &Creation<'_>, _cx: &Cx) -> Result<StrongRc<Inode>> {
-        Err(Errno::EOPNOTSUPP)
+    fn create_nameless(&self, _this: &TempRc<'_, Inode>, _what: &Creation<'_>, _cx: &Cx) -> Step<StrongRc<Inode>> {
+        Err(Errno::EOPNOTSUPP.into())
     }
 
     /// Directories: gives `target` (no directory, of the same file system) one more name. EEXIST, EMLINK, ENOSPC.
-    fn link(&self, _this: &TempRc<'_, Inode>, _name: &[u8], _target: &TempRc<'_, Inode>, _cx: &Cx) -> Result<()> {
-        Err(Errno::EPERM)
+    fn link(&self, _this: &TempRc<'_, Inode>, _name: &[u8], _target: &TempRc<'_, Inode>, _cx: &Cx) -> Step<()> {
+        Err(Errno::EPERM.into())
     }
 
     /// Directories: takes out the name of a file that is no directory. ESTALE, EISDIR.
-    fn unlink(&self, _at: &Named<'_, '_>, _cx: &Cx) -> Result<()> {
-        Err(Errno::EPERM)
+    fn unlink(&self, _at: &Named<'_, '_>, _cx: &Cx) -> Step<()> {
+        Err(Errno::EPERM.into())
     }
 
     /// Directories: takes out an empty directory. ESTALE, ENOTDIR, ENOTEMPTY.
-    fn remove_directory(&self, _at: &Named<'_, '_>, _cx: &Cx) -> Result<()> {
-        Err(Errno::EPERM)
+    fn remove_directory(&self, _at: &Named<'_, '_>, _cx: &Cx) -> Step<()> {
+        Err(Errno::EPERM.into())
     }
 
     /// Directories: moves a name to another one, in a directory of the same file system. ESTALE.
-    fn rename(&self, _from: &Named<'_, '_>, _to: &Named<'_, '_>, _how: Rename, _cx: &Cx) -> Result<()> {
-        Err(Errno::EPERM)
+    fn rename(&self, _from: &Named<'_, '_>, _to: &Named<'_, '_>, _how: Rename, _cx: &Cx) -> Step<()> {
+        Err(Errno::EPERM.into())
     }
 
     /// Symbolic links: where it leads.
-    fn read_link(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Result<Vec<u8>> {
-        Err(Errno::EINVAL)
+    fn read_link(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Step<Vec<u8>> {
+        Err(Errno::EINVAL.into())
     }
 
     /// Symbolic links that lead to a file rather than to a path.
@@ -219,8 +219,8 @@ pub trait InodeOps: Any + Send + Sync {
     }
 
     /// Regular files: the next data or hole at or behind an offset, for [`Lseek::Data`] and [`Lseek::Hole`]. ENXIO behind the end.
-    fn seek(&self, _this: &Inode, _to: Lseek, _cx: &Cx) -> Result<u64> {
-        Err(Errno::EINVAL)
+    fn seek(&self, _this: &Inode, _to: Lseek, _cx: &Cx) -> Step<u64> {
+        Err(Errno::EINVAL.into())
     }
 
     /// Regular files: what a mapping of it shows; `None` if it cannot be mapped.

@@ -136,7 +136,7 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller
             let what = creation(FileKind::Regular, how.permissions, &parent.inode, &subject, me, cx)?;
             let inode = match parent.inode.ops.create(&parent.inode, &found.name, &what, cx) {
                 // Another core was first.
-                Err(Errno::EEXIST) if !exclusive => return Err(Stop::Again),
+                Err(Stop::Error(Errno::EEXIST)) if !exclusive => return Err(Stop::Again),
                 made => made?,
             };
             dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
@@ -311,21 +311,21 @@ pub fn open_program(
     walking: WalkFlags,
     me: &impl VfsCaller,
     cx: &Cx,
-) -> Result<StrongRc<OpenFile>> {
+) -> Step<StrongRc<OpenFile>> {
     /// How often another file may take the place of what was found just now, on another core.
     const TRIES: usize = 16;
     for _ in 0..TRIES {
         let path = walk::resolve(directory, path, walking, me, cx)?;
         if path.inode.kind == FileKind::Symlink {
-            return Err(Errno::ELOOP);
+            return Err(Errno::ELOOP.into());
         }
         if path.inode.kind != FileKind::Regular || path.mount.flags().contains(MountFlags::NO_EXEC) {
-            return Err(Errno::EACCES);
+            return Err(Errno::EACCES.into());
         }
         Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, cx)?;
         if let Ok(location) = path.keep() {
             return Ok(StrongRc::new(OpenFile::stored(OpenFlags::empty(), location)));
         }
     }
-    Err(Errno::ENOENT)
+    Err(Errno::ENOENT.into())
 }

@@ -15,7 +15,7 @@ use refs::TempRc;
 use super::access::{Subject, Want};
 use super::{FileKind, Inode, Jump, MountFlags, Path, VfsCaller};
 use crate::error::{Errno, Result};
-use crate::step::Step;
+use crate::step::{Step, Stop};
 use crate::user_memory::{HasMemory, UserIn};
 
 /// Symbolic links that one path may follow.
@@ -145,16 +145,16 @@ pub fn resolve<'cx>(
     flags: WalkFlags,
     me: &(impl VfsCaller + ?Sized),
     cx: &'cx Cx,
-) -> Result<Path<'cx>> {
+) -> Step<Path<'cx>> {
     if path.is_empty() || flags.intersects(WalkFlags::IN_ROOT | WalkFlags::BENEATH) {
-        return walk(start(directory, path, me, cx)?, path, flags, me, cx)?.target.ok_or(Errno::ENOENT);
+        return Ok(walk(start(directory, path, me, cx)?, path, flags, me, cx)?.target.ok_or(Errno::ENOENT)?);
     }
     let root = me.fs(cx)?.root(cx)?;
     let at = if path.first() == Some(&b'/') { root.clone() } else { start(directory, path, me, cx)? };
     let mut walker = Walker { me: me.as_dyn(), cx, flags, root, subject: subject(flags, me, cx)?, at, links: 0 };
     match walker.segment(path)? {
-        Outcome::End(end) => end.target.ok_or(Errno::ENOENT),
-        Outcome::Link { target, behind } => walker.go_on(target, path, behind)?.0.target.ok_or(Errno::ENOENT),
+        Outcome::End(end) => Ok(end.target.ok_or(Errno::ENOENT)?),
+        Outcome::Link { target, behind } => Ok(walker.go_on(target, path, behind)?.0.target.ok_or(Errno::ENOENT)?),
     }
 }
 
@@ -174,10 +174,10 @@ pub fn walk<'cx, 'p>(
     flags: WalkFlags,
     me: &(impl VfsCaller + ?Sized),
     cx: &'cx Cx,
-) -> Result<Found<'cx, 'p>> {
+) -> Step<Found<'cx, 'p>> {
     if path.is_empty() {
         if !flags.contains(WalkFlags::MAY_BE_EMPTY) {
-            return Err(Errno::ENOENT);
+            return Err(Errno::ENOENT.into());
         }
         return Ok(Found {
             parent: start.clone(),
@@ -260,7 +260,7 @@ impl<'cx> Walker<'_, 'cx> {
     /// Walks on where a symbolic link was met: along its target, and along what is behind it. The end, and the path in which it has its
     /// name.
     #[cold]
-    fn go_on(&mut self, target: Vec<u8>, path: &[u8], behind: usize) -> Result<(End<'cx>, Vec<u8>)> {
+    fn go_on(&mut self, target: Vec<u8>, path: &[u8], behind: usize) -> Step<(End<'cx>, Vec<u8>)> {
         let mut rest = target;
         rest.extend_from_slice(path.get(behind..).unwrap_or_default());
         loop {
@@ -297,7 +297,7 @@ impl<'cx> Walker<'_, 'cx> {
     }
 
     /// Walks along `path` until its end or a symbolic link that must be followed.
-    fn segment(&mut self, path: &[u8]) -> Result<Outcome<'cx>> {
+    fn segment(&mut self, path: &[u8]) -> Step<Outcome<'cx>> {
         let mut position = 0;
         loop {
             while path.get(position) == Some(&b'/') {
@@ -327,11 +327,11 @@ impl<'cx> Walker<'_, 'cx> {
                 continue;
             }
             if has_trailing_slash && self.flags.contains(WalkFlags::NO_SLASH) {
-                return Err(Errno::EISDIR);
+                return Err(Errno::EISDIR.into());
             }
             let child = match self.look_up(name) {
                 Ok(inode) => inode,
-                Err(Errno::ENOENT) if is_last && self.flags.contains(WalkFlags::MAY_BE_MISSING) => {
+                Err(Stop::Error(Errno::ENOENT)) if is_last && self.flags.contains(WalkFlags::MAY_BE_MISSING) => {
                     return Ok(Outcome::End(End {
                         name: first..end,
                         target: None,
@@ -355,7 +355,7 @@ impl<'cx> Walker<'_, 'cx> {
                         ends_in_dot: false,
                     }));
                 }
-                return Err(Errno::ENOTDIR);
+                return Err(Errno::ENOTDIR.into());
             }
             let child = Path { mount: self.at.mount.clone(), inode: child };
             let child = self.cross(child)?;
@@ -376,7 +376,7 @@ impl<'cx> Walker<'_, 'cx> {
             }
             if is_last {
                 if needs_directory && child.inode.kind != FileKind::Directory {
-                    return Err(Errno::ENOTDIR);
+                    return Err(Errno::ENOTDIR.into());
                 }
                 return Ok(Outcome::End(End {
                     name: first..end,
@@ -415,9 +415,9 @@ impl<'cx> Walker<'_, 'cx> {
     }
 
     #[inline(always)]
-    fn look_up(&self, name: &[u8]) -> Result<TempRc<'cx, Inode>> {
+    fn look_up(&self, name: &[u8]) -> Step<TempRc<'cx, Inode>> {
         if name.len() > NAME_MAX {
-            return Err(Errno::ENAMETOOLONG);
+            return Err(Errno::ENAMETOOLONG.into());
         }
         self.at.inode.ops.lookup(&self.at.inode, name, self.me, self.cx)
     }
@@ -450,21 +450,21 @@ impl<'cx> Walker<'_, 'cx> {
         Ok(())
     }
 
-    fn follow(&mut self, link: &Path<'cx>) -> Result<Target<'cx>> {
+    fn follow(&mut self, link: &Path<'cx>) -> Step<Target<'cx>> {
         self.links += 1;
         if self.links > MOST_LINKS
             || self.flags.contains(WalkFlags::NO_SYMLINKS)
             || self.at.mount.flags().contains(MountFlags::NO_SYMLINK_FOLLOW)
         {
-            return Err(Errno::ELOOP);
+            return Err(Errno::ELOOP.into());
         }
         link.mount.touch_accessed(&link.inode, self.cx);
         if let Some(jump) = link.inode.ops.jump(self.me, self.cx) {
             if self.flags.contains(WalkFlags::NO_MAGIC_LINKS) {
-                return Err(Errno::ELOOP);
+                return Err(Errno::ELOOP.into());
             }
             if self.flags.intersects(WalkFlags::BENEATH | WalkFlags::IN_ROOT) {
-                return Err(Errno::EXDEV);
+                return Err(Errno::EXDEV.into());
             }
             return Ok(Target::Place(match jump? {
                 Jump::Location(location) => location.path(self.cx)?,
@@ -473,10 +473,10 @@ impl<'cx> Walker<'_, 'cx> {
         }
         let target = link.inode.ops.read_link(self.me, self.cx)?;
         if target.is_empty() {
-            return Err(Errno::ENOENT);
+            return Err(Errno::ENOENT.into());
         }
         if target.len() >= PATH_MAX {
-            return Err(Errno::ENAMETOOLONG);
+            return Err(Errno::ENAMETOOLONG.into());
         }
         Ok(Target::Path(target))
     }

@@ -246,7 +246,7 @@ fn resolve_as<'cx>(
     }
     let mut name = PathName::empty();
     name.fill(path, me, cx)?;
-    Ok(walk::resolve(directory, name.bytes(), walking, me, cx)?)
+    walk::resolve(directory, name.bytes(), walking, me, cx)
 }
 
 fn newfstatat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

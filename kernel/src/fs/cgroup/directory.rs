@@ -12,6 +12,7 @@ use crate::cgroup::{self, Cgroup};
 use crate::error::{Errno, Result};
 use crate::fs::{Creation, Dentry, DirectoryEntry, FileKind, Inode, InodeOps, Metadata, Named, Timestamp, VfsCaller};
 use crate::process;
+use crate::step::Step;
 
 /// A group's directory. It owns the inodes of the group's files; the group owns it until it is removed.
 pub struct Directory {
@@ -63,11 +64,11 @@ impl InodeOps for Directory {
         name: &[u8],
         _me: &dyn VfsCaller,
         cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
+    ) -> Step<TempRc<'cx, Inode>> {
         let group = self.group(cx).map_err(|_| Errno::ENOENT)?;
         match group.child(name, cx) {
-            Some(child) => directory_of(&child, cx).ok_or(Errno::ENOENT),
-            None => self.file(this, name, cx),
+            Some(child) => Ok(directory_of(&child, cx).ok_or(Errno::ENOENT)?),
+            None => Ok(self.file(this, name, cx)?),
         }
     }
 
@@ -78,7 +79,7 @@ impl InodeOps for Directory {
         _me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
-    ) -> Result<()> {
+    ) -> Step<()> {
         let group = self.group(cx).map_err(|_| Errno::ENOENT)?;
         let first = from.saturating_sub(FIRST_POSITION - 1);
         for (index, entry) in files().filter(|(index, entry)| *index as u64 >= first && entry.is_in(&group, cx)) {
@@ -108,22 +109,22 @@ impl InodeOps for Directory {
         name: &[u8],
         what: &Creation<'_>,
         cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
+    ) -> Step<TempRc<'cx, Inode>> {
         match what.kind {
             FileKind::Directory => {}
             // As where a file system knows no new files.
-            FileKind::Regular => return Err(Errno::EACCES),
-            _ => return Err(Errno::EPERM),
+            FileKind::Regular => return Err(Errno::EACCES.into()),
+            _ => return Err(Errno::EPERM.into()),
         }
         if name.contains(&b'\n') {
             // `/proc/PID/cgroup` could not be read any more.
-            return Err(Errno::EINVAL);
+            return Err(Errno::EINVAL.into());
         }
         let file_system = this.file_system.get(cx);
         let _names = file_system.tree.lock(cx);
         let group = self.group(cx).map_err(|_| Errno::ENOENT)?;
         if files().any(|(_, entry)| entry.name.as_bytes() == name && entry.is_in(&group, cx)) {
-            return Err(Errno::EEXIST);
+            return Err(Errno::EEXIST.into());
         }
         let mut made = None;
         cgroup::lock_tree(cx).make(&group, name, process::new_members(), cx, |child| {
@@ -138,7 +139,7 @@ impl InodeOps for Directory {
         Ok(made.ok_or(Errno::ENOENT)?.upgrade(cx)?)
     }
 
-    fn remove_directory(&self, at: &Named<'_, '_>, cx: &Cx) -> Result<()> {
+    fn remove_directory(&self, at: &Named<'_, '_>, cx: &Cx) -> Step<()> {
         let Named { directory: this, name, .. } = *at;
         let file_system = this.file_system.get(cx);
         let _names = file_system.tree.lock(cx);

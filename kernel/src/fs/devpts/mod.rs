@@ -11,6 +11,7 @@ use crate::fs::{
     Dentry, DeviceNumber, DirectoryEntry, FileKind, FileSystem, Inode, InodeCache, InodeOps, Instance, Metadata,
     VfsCaller,
 };
+use crate::step::Step;
 
 const DEVPTS_SUPER_MAGIC: u32 = 0x1cd1;
 const ROOT: u64 = 1;
@@ -52,7 +53,7 @@ impl InodeOps for Root {
         name: &[u8],
         _me: &dyn VfsCaller,
         cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
+    ) -> Step<TempRc<'cx, Inode>> {
         let number = if name == b"ptmx" {
             None
         } else {
@@ -60,7 +61,7 @@ impl InodeOps for Root {
             let number = text.parse::<u32>().map_err(|_| Errno::ENOENT)?;
             // A name has one spelling only.
             if alloc::format!("{number}") != text {
-                return Err(Errno::ENOENT);
+                return Err(Errno::ENOENT.into());
             }
             Some(number)
         };
@@ -71,12 +72,12 @@ impl InodeOps for Root {
                 (FIRST_SLAVE + u64::from(number), DeviceNumber { major: 136, minor: number }, 0o620, owner)
             }
         };
-        CACHE.get_or_insert(inode_number, cx, || {
+        Ok(CACHE.get_or_insert(inode_number, cx, || {
             let mut metadata = Metadata::new(FileKind::CharacterDevice, permissions).owned_by(owner.0, owner.1);
             metadata.device = device;
             let node = Box::new(Node { number });
             Ok(Inode::new(this.file_system.share(), inode_number, metadata, Dentry::new(this, name), node))
-        })
+        })?)
     }
 
     fn list(
@@ -86,7 +87,7 @@ impl InodeOps for Root {
         _me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
-    ) -> Result<()> {
+    ) -> Step<()> {
         let slaves =
             pty::numbers(cx).into_iter().map(|number| (FIRST_SLAVE + u64::from(number), alloc::format!("{number}")));
         let all = core::iter::once((MASTER, "ptmx".into())).chain(slaves);

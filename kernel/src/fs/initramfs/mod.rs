@@ -19,6 +19,7 @@ use refs::{StrongRc, TempRc, WeakRc};
 use super::tmpfs::{Directory, RegularFile, symlink_target};
 use super::{Creation, DeviceNumber, FileKind, Inode, Named, Timestamp};
 use crate::error::{Errno, Result};
+use crate::step::at_once;
 use cpio::{Attributes, Entry, Item, Malformed, Parsed, Parser};
 use gzip::Member;
 
@@ -200,13 +201,13 @@ fn make<'cx>(
             set_metadata(&existing, attributes, cx);
             return Ok(None);
         }
-        directory.ops.unlink(&Named { directory: &directory, name: &name, inode: Some(&existing) }, cx)?;
+        at_once(directory.ops.unlink(&Named { directory: &directory, name: &name, inode: Some(&existing) }, cx))?;
     }
     let is_linked = entry.links > 1 && kind != FileKind::Directory;
     let first = links.get(&entry.identity).and_then(|inode| inode.upgrade(cx).ok()).filter(|_| is_linked);
     let inode = match first {
         Some(inode) => {
-            directory.ops.link(&directory, &name, &inode, cx)?;
+            at_once(directory.ops.link(&directory, &name, &inode, cx))?;
             inode
         }
         None => {
@@ -221,7 +222,7 @@ fn make<'cx>(
             if kind == FileKind::Symlink && (entry.target.is_empty() || entry.target.contains(&0)) {
                 return Err(Errno::EINVAL);
             }
-            let inode = directory.ops.create(&directory, &name, &what, cx)?;
+            let inode = at_once(directory.ops.create(&directory, &name, &what, cx))?;
             if is_linked {
                 links.insert(entry.identity, inode.downgrade());
             }
@@ -312,5 +313,5 @@ pub fn make_directory<'cx>(
         device: DeviceNumber::default(),
         target: &[],
     };
-    directory.ops.create(directory, name, &what, cx)
+    at_once(directory.ops.create(directory, name, &what, cx))
 }

@@ -94,7 +94,7 @@ impl InodeOps for Directory {
         name: &[u8],
         me: &dyn VfsCaller,
         cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
+    ) -> Step<TempRc<'cx, Inode>> {
         self.target.check_access(Current::of(me)?, cx)?;
         let fd = parse_id(name).and_then(|fd| i32::try_from(fd).ok()).ok_or(Errno::ENOENT)?;
         let flags = table(&self.target, cx)?.get_even_path(fd, cx).map_err(|_| Errno::ENOENT)?.flags();
@@ -103,9 +103,9 @@ impl InodeOps for Directory {
             View::Link => 0o100 | if flags.can_read() { 0o400 } else { 0 } | if flags.can_write() { 0o200 } else { 0 },
         };
         let target = self.target;
-        inode((this, name), self.number(fd as u64)?, self.view.kind(), permissions, &target, cx, || {
-            Box::new(Descriptor { target, fd })
-        })
+        let number = self.number(fd as u64)?;
+        let make = || -> Box<dyn InodeOps> { Box::new(Descriptor { target, fd }) };
+        Ok(inode((this, name), number, self.view.kind(), permissions, &target, cx, make)?)
     }
 
     fn list(
@@ -115,7 +115,7 @@ impl InodeOps for Directory {
         me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
-    ) -> Result<()> {
+    ) -> Step<()> {
         if let Some(me) = me {
             self.target.check_access(Current::of(me)?, cx)?;
         }
@@ -146,8 +146,8 @@ impl InodeOps for Directory {
         _name: &[u8],
         _what: &Creation<'_>,
         _cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
-        Err(Errno::ENOENT)
+    ) -> Step<TempRc<'cx, Inode>> {
+        Err(Errno::ENOENT.into())
     }
 
     fn may_change_metadata(&self) -> Result<()> {
@@ -174,9 +174,9 @@ impl InodeOps for Descriptor {
         true
     }
 
-    fn read_link(&self, me: &dyn VfsCaller, cx: &Cx) -> Result<Vec<u8>> {
+    fn read_link(&self, me: &dyn VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
         let open = self.open_file(Current::of(me)?, cx)?;
-        name_for(&open.location.path(cx)?, Current::of(me)?, cx)
+        Ok(name_for(&open.location.path(cx)?, Current::of(me)?, cx)?)
     }
 
     fn jump(&self, me: &dyn VfsCaller, cx: &Cx) -> Option<Result<Jump>> {

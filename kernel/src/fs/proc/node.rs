@@ -88,9 +88,9 @@ impl InodeOps for Node {
         name: &[u8],
         _me: &dyn VfsCaller,
         cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
-        let What::Directory(entries) = self.what else { return Err(Errno::ENOTDIR) };
-        lookup(entries, this, first_number(this), &self.target, name, cx)
+    ) -> Step<TempRc<'cx, Inode>> {
+        let What::Directory(entries) = self.what else { return Err(Errno::ENOTDIR.into()) };
+        Ok(lookup(entries, this, first_number(this), &self.target, name, cx)?)
     }
 
     fn list(
@@ -100,16 +100,16 @@ impl InodeOps for Node {
         _me: Option<&dyn VfsCaller>,
         _cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
-    ) -> Result<()> {
-        let What::Directory(entries) = self.what else { return Err(Errno::ENOTDIR) };
+    ) -> Step<()> {
+        let What::Directory(entries) = self.what else { return Err(Errno::ENOTDIR.into()) };
         list(entries, first_number(this), from, each);
         Ok(())
     }
 
-    fn read_link(&self, me: &dyn VfsCaller, cx: &Cx) -> Result<Vec<u8>> {
+    fn read_link(&self, me: &dyn VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
         match self.what {
-            What::Link(path) | What::Jump(_, path) => path(&self.target, Current::of(me)?, cx),
-            _ => Err(Errno::EINVAL),
+            What::Link(path) | What::Jump(_, path) => Ok(path(&self.target, Current::of(me)?, cx)?),
+            _ => Err(Errno::EINVAL.into()),
         }
     }
 
@@ -155,8 +155,8 @@ impl InodeOps for Node {
         _name: &[u8],
         _what: &Creation<'_>,
         _cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
-        Err(Errno::ENOENT)
+    ) -> Step<TempRc<'cx, Inode>> {
+        Err(Errno::ENOENT.into())
     }
 
     fn may_change_metadata(&self) -> Result<()> {

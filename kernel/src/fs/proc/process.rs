@@ -23,6 +23,7 @@ use crate::fs::{
 };
 use crate::memory::AddressSpace;
 use crate::process::{Blocked, Name, THREADS};
+use crate::step::Step;
 use crate::user_memory::{UserIn, UserMemory};
 
 /// What each process has; a thread has the same but for `task`.
@@ -133,12 +134,12 @@ impl InodeOps for Directory {
         name: &[u8],
         _me: &dyn VfsCaller,
         cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
+    ) -> Step<TempRc<'cx, Inode>> {
         if self.target.is_gone() {
-            return Err(Errno::ENOENT);
+            return Err(Errno::ENOENT.into());
         }
         let (entries, first_number) = self.entries()?;
-        node::lookup(entries, this, first_number, &self.target, name, cx)
+        Ok(node::lookup(entries, this, first_number, &self.target, name, cx)?)
     }
 
     fn list(
@@ -148,9 +149,9 @@ impl InodeOps for Directory {
         _me: Option<&dyn VfsCaller>,
         _cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
-    ) -> Result<()> {
+    ) -> Step<()> {
         if self.target.is_gone() {
-            return Err(Errno::ENOENT);
+            return Err(Errno::ENOENT.into());
         }
         let (entries, first_number) = self.entries()?;
         node::list(entries, first_number, from, each);
@@ -163,8 +164,8 @@ impl InodeOps for Directory {
         _name: &[u8],
         _what: &Creation<'_>,
         _cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
-        Err(Errno::ENOENT)
+    ) -> Step<TempRc<'cx, Inode>> {
+        Err(Errno::ENOENT.into())
     }
 
     fn may_change_metadata(&self) -> Result<()> {
@@ -188,13 +189,13 @@ impl InodeOps for Threads {
         name: &[u8],
         _me: &dyn VfsCaller,
         cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
+    ) -> Step<TempRc<'cx, Inode>> {
         let who = self.target.who()?;
         let id = parse_id(name).ok_or(Errno::ENOENT)?;
         let thread = THREADS.get(id, cx).filter(|thread| thread.process == who.process).ok_or(Errno::ENOENT)?;
         let who = Who { id, process: who.process, thread: Some(thread.downgrade()) };
         let target = Target::Process(who);
-        inode((this, name), base_number(&who), FileKind::Directory, 0o555, &target, cx, || directory(target))
+        Ok(inode((this, name), base_number(&who), FileKind::Directory, 0o555, &target, cx, || directory(target))?)
     }
 
     fn list(
@@ -204,7 +205,7 @@ impl InodeOps for Threads {
         _me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
-    ) -> Result<()> {
+    ) -> Step<()> {
         let process = self.target.process(cx).map_err(|_| Errno::ENOENT)?;
         let mut ids: Vec<u32> = Vec::new();
         ids.try_reserve_exact(process.thread_count(cx)).map_err(|_| Errno::ENOMEM)?;
@@ -232,8 +233,8 @@ impl InodeOps for Threads {
         _name: &[u8],
         _what: &Creation<'_>,
         _cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
-        Err(Errno::ENOENT)
+    ) -> Step<TempRc<'cx, Inode>> {
+        Err(Errno::ENOENT.into())
     }
 
     fn may_change_metadata(&self) -> Result<()> {

@@ -8,6 +8,7 @@ use super::{ROOT, Target, Who, inode, parse_id, process, process_of_thread, syst
 use crate::error::{Errno, Result};
 use crate::fs::{Creation, DirectoryEntry, FileKind, Inode, InodeOps, Metadata, VfsCaller};
 use crate::process::{Life, PROCESSES};
+use crate::step::Step;
 
 /// The root directory.
 pub struct Root;
@@ -27,18 +28,18 @@ impl InodeOps for Root {
         name: &[u8],
         _me: &dyn VfsCaller,
         cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
+    ) -> Step<TempRc<'cx, Inode>> {
         let Some(id) = parse_id(name) else {
-            return node::lookup(system::ENTRIES, this, FIRST_NUMBER, &Target::System, name, cx);
+            return Ok(node::lookup(system::ENTRIES, this, FIRST_NUMBER, &Target::System, name, cx)?);
         };
         // A thread's id leads to its process, although it is not listed.
         let process = PROCESSES.weak(id, cx).or_else(|| process_of_thread(id, cx)).ok_or(Errno::ENOENT)?;
         if process.upgrade(cx).map_err(|_| Errno::ENOENT)?.life() == Life::Reaped {
-            return Err(Errno::ENOENT);
+            return Err(Errno::ENOENT.into());
         }
         let target = Target::Process(Who { id, process, thread: None });
         let number = process::number(id);
-        inode((this, name), number, FileKind::Directory, 0o555, &target, cx, || process::directory(target))
+        Ok(inode((this, name), number, FileKind::Directory, 0o555, &target, cx, || process::directory(target))?)
     }
 
     fn list(
@@ -48,7 +49,7 @@ impl InodeOps for Root {
         _me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
-    ) -> Result<()> {
+    ) -> Step<()> {
         debug_assert!(FIRST_POSITION + (system::ENTRIES.len() as u64) < FIRST_PROCESS);
         if !node::list(system::ENTRIES, FIRST_NUMBER, from, each) {
             return Ok(());
@@ -77,8 +78,8 @@ impl InodeOps for Root {
         _name: &[u8],
         _what: &Creation<'_>,
         _cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
-        Err(Errno::ENOENT)
+    ) -> Step<TempRc<'cx, Inode>> {
+        Err(Errno::ENOENT.into())
     }
 
     fn may_change_metadata(&self) -> Result<()> {

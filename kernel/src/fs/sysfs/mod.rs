@@ -97,7 +97,7 @@ impl InodeOps for Directory {
         name: &[u8],
         _me: &dyn VfsCaller,
         cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
+    ) -> Step<TempRc<'cx, Inode>> {
         let child = self.children.iter().find(|(own, _)| own.as_bytes() == name).ok_or(Errno::ENOENT)?;
         Ok(child.1.get(cx))
     }
@@ -109,7 +109,7 @@ impl InodeOps for Directory {
         _me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
-    ) -> Result<()> {
+    ) -> Step<()> {
         for (index, (name, inode)) in self.children.iter().enumerate().skip(from.saturating_sub(2) as usize) {
             let inode = inode.get(cx);
             let next = 3 + index as u64;
@@ -126,9 +126,9 @@ impl InodeOps for Directory {
         _name: &[u8],
         what: &Creation<'_>,
         _cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
+    ) -> Step<TempRc<'cx, Inode>> {
         // As where a file system knows no new files.
-        Err(if what.kind == FileKind::Regular { Errno::EACCES } else { Errno::EPERM })
+        Err(if what.kind == FileKind::Regular { Errno::EACCES } else { Errno::EPERM }.into())
     }
 
     fn may_change_metadata(&self) -> Result<()> {

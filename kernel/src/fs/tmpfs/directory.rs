@@ -17,6 +17,7 @@ use crate::fs::{
     Timestamp, VfsCaller, look_for_closed,
 };
 use crate::pieces::{Pieces, free_in_pieces};
+use crate::step::Step;
 
 /// Linux tells a directory's size as so many bytes for each entry.
 const ENTRY_BYTES: u64 = 20;
@@ -164,12 +165,12 @@ impl InodeOps for Directory {
         name: &[u8],
         _me: &dyn VfsCaller,
         cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
+    ) -> Step<TempRc<'cx, Inode>> {
         let found = match recent::is_worth_it() {
             false => self.find(name, cx),
             true => recent::look_up(this, &self.version, name, || self.find_apart(name, cx), cx),
         };
-        found.ok_or(Errno::ENOENT)
+        found.ok_or(Errno::ENOENT.into())
     }
 
     fn list(
@@ -179,7 +180,7 @@ impl InodeOps for Directory {
         _me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
-    ) -> Result<()> {
+    ) -> Step<()> {
         let entries = self.entries.lock(cx);
         for (next, name, inode) in entries.names.behind(from) {
             let inode = inode.get(cx);
@@ -196,7 +197,7 @@ impl InodeOps for Directory {
         name: &[u8],
         what: &Creation<'_>,
         cx: &'cx Cx,
-    ) -> Result<TempRc<'cx, Inode>> {
+    ) -> Step<TempRc<'cx, Inode>> {
         let file_system = this.file_system.get(cx);
         let _tree = file_system.tree.lock(cx);
         let mut metadata = Metadata::new(what.kind, what.permissions).owned_by(what.uid, what.gid);
@@ -221,7 +222,7 @@ impl InodeOps for Directory {
         Ok(made.upgrade(cx)?)
     }
 
-    fn create_nameless(&self, this: &TempRc<'_, Inode>, what: &Creation<'_>, cx: &Cx) -> Result<StrongRc<Inode>> {
+    fn create_nameless(&self, this: &TempRc<'_, Inode>, what: &Creation<'_>, cx: &Cx) -> Step<StrongRc<Inode>> {
         let mut metadata = Metadata::new(FileKind::Regular, what.permissions).owned_by(what.uid, what.gid);
         metadata.links = 0;
         let number = this.file_system.get(cx).next_inode();
@@ -233,16 +234,16 @@ impl InodeOps for Directory {
         Ok(StrongRc::new(inode))
     }
 
-    fn link(&self, this: &TempRc<'_, Inode>, name: &[u8], target: &TempRc<'_, Inode>, cx: &Cx) -> Result<()> {
+    fn link(&self, this: &TempRc<'_, Inode>, name: &[u8], target: &TempRc<'_, Inode>, cx: &Cx) -> Step<()> {
         let file_system = this.file_system.get(cx);
         let _tree = file_system.tree.lock(cx);
         let links = target.metadata(cx).links;
         if links >= MOST_LINKS {
-            return Err(Errno::EMLINK);
+            return Err(Errno::EMLINK.into());
         }
         // A removed file stays removed; one that never had a name (O_TMPFILE) may get one.
         if links == 0 && !target.ops_as::<RegularFile>().is_some_and(RegularFile::may_be_named) {
-            return Err(Errno::ENOENT);
+            return Err(Errno::ENOENT.into());
         }
         crate::memory::admit()?;
         let share = target.share().ok_or(Errno::ENOENT)?;
@@ -267,21 +268,21 @@ impl InodeOps for Directory {
         Ok(())
     }
 
-    fn unlink(&self, at: &Named<'_, '_>, cx: &Cx) -> Result<()> {
+    fn unlink(&self, at: &Named<'_, '_>, cx: &Cx) -> Step<()> {
         let Named { directory: this, name, .. } = *at;
         let file_system = this.file_system.get(cx);
         let _tree = file_system.tree.lock(cx);
         let inode = self.find(name, cx).ok_or(Errno::ESTALE)?;
         at.check(Some(&inode))?;
         if inode.kind == FileKind::Directory {
-            return Err(Errno::EISDIR);
+            return Err(Errno::EISDIR.into());
         }
         drop_link(&inode, this, name, cx);
         self.take_out(this, name, cx);
         Ok(())
     }
 
-    fn remove_directory(&self, at: &Named<'_, '_>, cx: &Cx) -> Result<()> {
+    fn remove_directory(&self, at: &Named<'_, '_>, cx: &Cx) -> Step<()> {
         let Named { directory: this, name, .. } = *at;
         let file_system = this.file_system.get(cx);
         let _tree = file_system.tree.lock(cx);
@@ -295,7 +296,7 @@ impl InodeOps for Directory {
         Ok(())
     }
 
-    fn rename(&self, from: &Named<'_, '_>, into: &Named<'_, '_>, how: Rename, cx: &Cx) -> Result<()> {
+    fn rename(&self, from: &Named<'_, '_>, into: &Named<'_, '_>, how: Rename, cx: &Cx) -> Step<()> {
         let Named { directory: this, name, .. } = *from;
         let Named { directory: to, name: to_name, .. } = *into;
         let file_system = this.file_system.get(cx);
@@ -307,13 +308,13 @@ impl InodeOps for Directory {
         into.check(existing.as_ref())?;
         let moves_directory = moved.kind == FileKind::Directory;
         if moves_directory && Inode::is_within(to, &moved, cx) {
-            return Err(Errno::EINVAL);
+            return Err(Errno::EINVAL.into());
         }
         match (&existing, how) {
-            (Some(_), Rename::NoReplace) => return Err(Errno::EEXIST),
-            (None, Rename::Exchange) => return Err(Errno::ENOENT),
+            (Some(_), Rename::NoReplace) => return Err(Errno::EEXIST.into()),
+            (None, Rename::Exchange) => return Err(Errno::ENOENT.into()),
             (Some(other), Rename::Exchange) => {
-                return self.exchange((this, name, &moved), (to, target, to_name, other), cx);
+                return Ok(self.exchange((this, name, &moved), (to, target, to_name, other), cx)?);
             }
             _ => {}
         }
@@ -321,12 +322,12 @@ impl InodeOps for Directory {
             return Ok(());
         }
         if target.entries.lock(cx).is_removed {
-            return Err(Errno::ENOENT);
+            return Err(Errno::ENOENT.into());
         }
         if let Some(other) = &existing {
             match other.ops_as::<Directory>() {
-                None if moves_directory => return Err(Errno::ENOTDIR),
-                Some(_) if !moves_directory => return Err(Errno::EISDIR),
+                None if moves_directory => return Err(Errno::ENOTDIR.into()),
+                Some(_) if !moves_directory => return Err(Errno::EISDIR.into()),
                 Some(directory) => {
                     mark_removed(directory, cx)?;
                     change_links(to, -1, cx);
@@ -418,7 +419,7 @@ impl InodeOps for Symlink {
         true
     }
 
-    fn read_link(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Result<Vec<u8>> {
+    fn read_link(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Step<Vec<u8>> {
         Ok(self.target.to_vec())
     }
 }

@@ -381,21 +381,21 @@ impl InodeOps for RegularFile {
         Ok(())
     }
 
-    fn seek(&self, _this: &Inode, to: Lseek, cx: &Cx) -> Result<u64> {
+    fn seek(&self, _this: &Inode, to: Lseek, cx: &Cx) -> Step<u64> {
         let content = self.content.lock(cx);
         let (from, wants_data) = match to {
             Lseek::Data(from) => (from, true),
             Lseek::Hole(from) => (from, false),
-            _ => return Err(Errno::EINVAL),
+            _ => return Err(Errno::EINVAL.into()),
         };
         let from = u64::try_from(from).map_err(|_| Errno::ENXIO)?;
         if from >= content.size {
-            return Err(Errno::ENXIO);
+            return Err(Errno::ENXIO.into());
         }
         let found = content.pages.next(from / PAGE, wants_data).map(|index| from.max(index * PAGE));
         match found {
             Some(offset) if offset < content.size => Ok(offset),
-            _ if wants_data => Err(Errno::ENXIO),
+            _ if wants_data => Err(Errno::ENXIO.into()),
             // There is a hole behind every file.
             _ => Ok(content.size),
         }

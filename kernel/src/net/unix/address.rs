@@ -99,7 +99,7 @@ impl Address {
     ///
     /// # Errors
     /// ECONNREFUSED: nobody (any more); EACCES; those of path_resolution(7).
-    pub fn find(&self, me: &dyn VfsCaller, cx: &Cx) -> Result<WeakRc<Endpoint>> {
+    pub fn find(&self, me: &dyn VfsCaller, cx: &Cx) -> Step<WeakRc<Endpoint>> {
         let found = match self {
             Address::Abstract(name) => ABSTRACT.lock(cx).get(name).copied(),
             Address::Path(path) => {
@@ -109,6 +109,6 @@ impl Address {
                 attachment.as_ref().and_then(|any| any.downcast_ref::<WeakRc<Endpoint>>()).copied()
             }
         };
-        found.filter(|endpoint| !endpoint.is_gone()).ok_or(Errno::ECONNREFUSED)
+        Ok(found.filter(|endpoint| !endpoint.is_gone()).ok_or(Errno::ECONNREFUSED)?)
     }
 }

@@ -19,7 +19,7 @@ use crate::fs::OpenFile;
 use crate::memory::{
     AddressSpace, Backing, BackingObject, Image, LOWEST, Limits, Mappable, Mapping, Placement, RemoteRight, VmaFlags,
 };
-use crate::step::{Stop, TimeSlice};
+use crate::step::{Step, Stop, TimeSlice};
 
 /// What a stack has to begin with, below what execve(2) puts there.
 const STACK_ROOM: usize = 128 << 10;
@@ -49,16 +49,16 @@ pub struct Startup<'a> {
 }
 
 /// Reads up to the end of `to`: how many bytes.
-pub fn read_at(file: &OpenFile, offset: u64, to: &mut [u8], me: &Current, cx: &Cx) -> Result<usize> {
+pub fn read_at(file: &OpenFile, offset: u64, to: &mut [u8], me: &Current, cx: &Cx) -> Step<usize> {
     let mut done = 0;
     while done < to.len() {
         let at = offset.checked_add(done as u64).ok_or(Errno::ENOEXEC)?;
         match file.file.read(at, &mut Writer::from(&mut to[done..]), me, cx) {
             Ok(0) => break,
             Ok(len) => done += len,
-            Err(Stop::Error(error)) => return Err(error),
-            // A file that would have to be waited for is no program.
-            Err(_) => return Err(Errno::ENOEXEC),
+            // A file for whose content somebody has to be waited for is no program.
+            Err(Stop::Block | Stop::BlockUntil(_)) => return Err(Errno::ENOEXEC.into()),
+            Err(stop) => return Err(stop),
         }
     }
     Ok(done)
@@ -68,23 +68,23 @@ pub fn read_at(file: &OpenFile, offset: u64, to: &mut [u8], me: &Current, cx: &C
 ///
 /// # Errors
 /// ENOEXEC if the file ends before; ENOMEM.
-pub fn read_exactly(file: &OpenFile, range: Range<u64>, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+pub fn read_exactly(file: &OpenFile, range: Range<u64>, me: &Current, cx: &Cx) -> Step<Vec<u8>> {
     let len = (range.end - range.start) as usize;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).map_err(|_| Errno::ENOMEM)?;
     bytes.resize(len, 0);
-    if read_at(file, range.start, &mut bytes, me, cx)? < len { Err(Errno::ENOEXEC) } else { Ok(bytes) }
+    if read_at(file, range.start, &mut bytes, me, cx)? < len { Err(Errno::ENOEXEC.into()) } else { Ok(bytes) }
 }
 
 /// Reads and checks the headers of a file whose first bytes are known.
 ///
 /// # Errors
 /// ENOEXEC.
-pub fn read_elf(file: &OpenFile, first: &[u8], me: &Current, cx: &Cx) -> Result<Elf> {
+pub fn read_elf(file: &OpenFile, first: &[u8], me: &Current, cx: &Cx) -> Step<Elf> {
     let header = Header::parse(&first[..first.len().min(HEADER_SIZE)]).map_err(|_| Errno::ENOEXEC)?;
     // The header bounds it to 64 KiB.
     let bytes = read_exactly(file, header.program_headers.clone(), me, cx)?;
-    header.load(&bytes).map_err(|_| Errno::ENOEXEC)
+    Ok(header.load(&bytes).map_err(|_| Errno::ENOEXEC)?)
 }
 
 /// Maps a program, its interpreter if it has one, and a stack, which is to be written.

@@ -41,7 +41,7 @@ use crate::memory::{AddressSpace, Limits};
 use crate::process;
 use crate::reclaim::Payer;
 use crate::signal::{self, Signal};
-use crate::step::{Caller, Interruption};
+use crate::step::{self, Caller, Interruption, Step, Stop};
 use crate::user_memory::UserIn;
 
 use layout::Layout;
@@ -141,7 +141,7 @@ fn owes_futexes(me: &Current, cx: &Cx) -> Result<bool> {
 
 /// Does everything that can fail. Who has threads may see it outdated by them: such a caller prepares again once it is alone.
 fn prepare_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<Prepared> {
-    let prepared = prepare(request, me, cx)?;
+    let prepared = step::complete_in_turn_async(cx, me, |cx, me, _| prepare(request, me, cx))?;
     let strings = ProgramStrings { front: prepared.front.as_ref(), argv: &request.argv, envp: &request.envp };
     let mut at = prepared.stack.pointer;
     while !write_stack(&prepared.space.get(cx), &prepared.stack, &strings, &mut at, cx)? {
@@ -151,7 +151,7 @@ fn prepare_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<Pre
 }
 
 /// Does everything that can fail, but for writing the stack.
-fn prepare(request: &Request, me: &Current, cx: &Cx) -> Result<Prepared> {
+fn prepare(request: &Request, me: &Current, cx: &Cx) -> Step<Prepared> {
     let Request { directory, path, flags, argv, envp } = request;
     let mut walk = WalkFlags::FOLLOW;
     walk.set(WalkFlags::FOLLOW, !flags.contains(ExecFlags::NO_FOLLOW));
@@ -167,7 +167,7 @@ fn prepare(request: &Request, me: &Current, cx: &Cx) -> Result<Prepared> {
         let Some(shebang) = script::parse(&first[..len]) else { break };
         let shebang = shebang.map_err(|_| Errno::ENOEXEC)?;
         if depth == MAX_SCRIPTS {
-            return Err(Errno::ELOOP);
+            return Err(Errno::ELOOP.into());
         }
         let interpreted = script.as_deref().unwrap_or(&*shown_path);
         let mut replacing = match shebang.argument {
@@ -196,7 +196,7 @@ fn build(
     path: &[u8],
     me: &Current,
     cx: &Cx,
-) -> Result<Prepared> {
+) -> Step<Prepared> {
     let executable = Executable::new(file)?;
     let file = executable.file();
     let elf = read_elf(&file.get(cx), first, me, cx)?;
@@ -250,11 +250,11 @@ fn open_interpreter(
     range: core::ops::Range<u64>,
     me: &Current,
     cx: &Cx,
-) -> Result<(StrongRc<OpenFile>, elf::Elf)> {
+) -> Step<(StrongRc<OpenFile>, elf::Elf)> {
     // The headers bound it to 4096 bytes.
     let mut path = read_exactly(file, range, me, cx)?;
     if path.pop() != Some(0) {
-        return Err(Errno::ENOEXEC);
+        return Err(Errno::ENOEXEC.into());
     }
     let path = path.split(|&byte| byte == 0).next().unwrap_or_default();
     let file = open_program(abi::AT_FDCWD, path, WalkFlags::FOLLOW, me, cx)?;
@@ -262,7 +262,10 @@ fn open_interpreter(
     let opened = file.get(cx);
     let len = read_at(&opened, 0, &mut first, me, cx)?;
     // Linux says ELIBBAD for an interpreter that is no program.
-    let elf = read_elf(&opened, &first[..len], me, cx).map_err(|_| Errno::ELIBBAD)?;
+    let elf = read_elf(&opened, &first[..len], me, cx).map_err(|stop| match stop {
+        Stop::Error(_) => Errno::ELIBBAD.into(),
+        stop => stop,
+    })?;
     drop(opened);
     Ok((file, elf))
 }
