@@ -18,7 +18,7 @@ use crate::memory::{AddressSpace, BadAccess};
 use crate::process::{Process, RseqRegistration, Thread, oom};
 use crate::reclaim::Payer;
 use crate::signal::Signal;
-use crate::step::{Caller, Interruption, Patience, complete_async};
+use crate::step::{Absent, Caller, Interruption, Patience, complete_async};
 use crate::time::clock::TimeSpec;
 use crate::user_memory::{
     HasMemory, InOut, Out, Readable, UserInOut, UserMemory, UserOut, UserPtr, UserSlice, Writable,
@@ -60,6 +60,8 @@ pub enum Resolved {
     Now,
     /// There is no memory just now, but a program was chosen to be ended: others must run, then the access is tried again.
     Later,
+    /// A device was asked for the page: when it has come the access is tried again.
+    WhenThere(Absent),
 }
 
 /// What is known of the page that was accessed.
@@ -214,6 +216,7 @@ impl Current {
         match outcome {
             Ok(()) => Ok(Resolved::Now),
             Err(BadAccess::NoMemory) => oom::make_room(self, cx).map(|()| Resolved::Later),
+            Err(BadAccess::Absent(absent)) => Ok(Resolved::WhenThere(absent)),
             Err(bad) => Err(bad),
         }
     }
@@ -224,6 +227,7 @@ impl Caller for Current {
         match self.resolve(fault.address, fault.access, Presence::Unknown, cx).map_err(|bad| bad.errno())? {
             Resolved::Now => return Ok(()),
             Resolved::Later => tasks::yield_async(cx),
+            Resolved::WhenThere(absent) => return absent.wait_async(cx, self),
         }
         self.interrupted(Interruption::KillOnly, cx).map_or(Ok(()), Err)
     }

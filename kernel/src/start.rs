@@ -21,7 +21,7 @@ use crate::fs::{self, FdFlags, OpenFlags, reserve_fd};
 use crate::process::exec::{ExecFlags, RANDOMIZE_VA_SPACE, Request, Strings, exec_async};
 use crate::sched::{self, Parameters, SCHEDULER};
 use crate::step::{Patience, complete_async};
-use crate::{cgroup, drivers, futex, log, memory, net, process, reboot, reclaim, signal, time};
+use crate::{cgroup, drivers, futex, log, memory, net, process, reboot, reclaim, signal, step, time};
 
 /// What the framework needs to know of this kernel.
 pub static CONFIG: Config =
@@ -43,6 +43,7 @@ fn start(info: &'static BootInfo) {
         let _ = RANDOMIZE_VA_SPACE.set(0);
     }
     sched::start(frame::cpu::count());
+    step::start();
     fs::start();
     fs::tmpfs::start();
     reclaim::start();

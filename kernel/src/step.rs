@@ -10,13 +10,15 @@
 //!   queue whose change could let it go on and in every object whose death must wake it (`WeakRc::watch`), and only then looks
 //!   whether it can go on; so no wake-up is lost.
 //! - Work without an end in sight is cut where a [`TimeSlice`] is over: the step says [`Stop::Pause`], others have their turn, and it is run again.
+//! - What a device must bring first, such as a page of a file, the step asks for and says [`Stop::Absent`]; the driver waits until it has come or failed to, and the step is run again.
 //! - Where a wait is for so much that even entering the waker takes long, the step says [`Stop::Again`] in between.
 //! - It may be run any number of times: whatever it changes before it says `Fault` or `Block` must be as if it had not run (read user memory first,
 //!   write results last, and take back what was created if that last write faults).
 
 use frame::Cx;
+use frame::cpu::PerCore;
 use frame::mm::Fault;
-use refs::{Gone, Waker};
+use refs::{Gone, SpinLock, Waker, WeakRc};
 
 use crate::error::{Errno, Result};
 use crate::time::{self, Timeline};
@@ -51,6 +53,54 @@ pub trait Caller {
     fn interrupted(&self, interruption: Interruption, cx: &Cx) -> Option<Errno>;
 }
 
+/// Something that a device was asked for: its end says that it has come, or that it will not, of which whoever looks again is told. It is owned by what asked the device; its end takes
+/// no time, and wakes who waits for it ([`Absent`]).
+pub struct Arrival;
+
+/// On lines of its own: only its core touches it.
+#[repr(align(64))]
+struct OfCore(SpinLock<Option<WeakRc<Arrival>>>);
+
+/// What the step that runs on each core was refused for last.
+static ABSENT: PerCore<OfCore> = PerCore::new(OfCore::new());
+
+impl OfCore {
+    const fn new() -> Self {
+        OfCore(SpinLock::new(None))
+    }
+}
+
+/// Makes what each core keeps. At boot.
+pub fn start() {
+    ABSENT.make(frame::cpu::count(), OfCore::new);
+}
+
+/// Says that an [`Arrival`] must be waited for. Which one this core keeps until it is waited for, so what steps return is no larger for it. (Where another one was noted since, or none
+/// is left, the step is run again too early, and says so again.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Absent(());
+
+impl Absent {
+    /// Notes what must be waited for.
+    #[cold]
+    pub fn until(arrival: WeakRc<Arrival>, cx: &Cx) -> Absent {
+        *ABSENT[frame::cpu::current_core()].0.lock(cx) = Some(arrival);
+        Absent(())
+    }
+
+    /// Waits until it has come, or will not.
+    ///
+    /// # Errors
+    /// EINTR on a fatal signal.
+    #[cold]
+    pub fn wait_async<C: Caller>(self, cx: &mut Cx, me: &C) -> Result<()> {
+        let Some(arrival) = ABSENT[frame::cpu::current_core()].0.lock(cx).take() else { return Ok(()) };
+        let waker = tasks::prepare(cx);
+        arrival.watch(waker, cx);
+        park_async(cx, me, Patience::Forever, Interruption::KillOnly, waker)
+    }
+}
+
 /// Why a step did not finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -63,6 +113,8 @@ pub enum Stop {
     BlockUntil(u64),
     /// User memory must be made accessible first.
     Fault(Fault),
+    /// A device was asked for something without which it cannot go on.
+    Absent(Absent),
     /// There is no memory for pages of programs: somebody must have less first. Nothing is held that whoever that is may wait for.
     NoMemory,
     /// It has more to do, but others must have their turn first; such signals end it.
@@ -266,6 +318,7 @@ fn complete_slowly_async<C: Caller, T>(
                 frame::irq::poll(cx);
             }
             Stop::NoMemory => me.make_room_async(cx)?,
+            Stop::Absent(absent) => absent.wait_async(cx, me)?,
             Stop::Pause(interruption) => me.pause_async(cx, interruption)?,
             Stop::Again => frame::irq::poll(cx),
             Stop::Block | Stop::BlockUntil(_) if patience == Patience::None => return Err(Errno::EAGAIN),
@@ -311,7 +364,7 @@ fn complete_slowly_async<C: Caller, T>(
 /// Parks in the wait of `waker` until it is woken.
 fn park_async<C: Caller>(
     cx: &mut Cx,
-    me: &mut C,
+    me: &C,
     patience: Patience,
     interruption: Interruption,
     waker: Waker,

@@ -12,6 +12,7 @@ use super::backing::{Backing, BackingObject, with_pages};
 use super::space::{AddressSpace, LOWEST};
 use super::vma::{STACK_GUARD, Vma, VmaFlags};
 use super::{BadAccess, Pages};
+use crate::step::Step;
 
 /// How many pages of a file a fault maps at most, if they are in memory: an aligned window.
 const AROUND: usize = 16;
@@ -172,23 +173,33 @@ impl AddressSpace {
     }
 
     /// Reads another program's memory, even where it could not itself if that is forced: how many bytes until the first page that is not there.
-    pub fn read_remote(&self, address: usize, to: &mut [u8], right: RemoteRight, cx: &Cx) -> usize {
+    ///
+    /// # Errors
+    /// `Absent`, whatever was read.
+    pub fn read_remote(&self, address: usize, to: &mut [u8], right: RemoteRight, cx: &Cx) -> Step<usize> {
         let mut done = 0;
         while done < to.len() {
             let Some(at) = address.checked_add(done) else { break };
             let part = in_page(at, to.len() - done);
-            let Ok(frame) = self.readable(at, right, cx) else { break };
+            let frame = match self.readable(at, right, cx) {
+                Ok(frame) => frame,
+                Err(bad @ BadAccess::Absent(_)) => return Err(bad.stop()),
+                Err(_) => break,
+            };
             let len = part.len();
             match frame.reader(part).read(&mut to[done..done + len]) {
                 Ok(copied) if copied == len => done += len,
                 _ => break,
             }
         }
-        done
+        Ok(done)
     }
 
     /// Writes another program's memory, even where it could not itself if that is `forced` (in a private copy): how many bytes.
-    pub fn write_remote(&self, address: usize, from: &[u8], right: RemoteRight, cx: &Cx) -> usize {
+    ///
+    /// # Errors
+    /// `Absent`, whatever was written.
+    pub fn write_remote(&self, address: usize, from: &[u8], right: RemoteRight, cx: &Cx) -> Step<usize> {
         let mut done = 0;
         while done < from.len() {
             let Some(at) = address.checked_add(done) else { break };
@@ -197,10 +208,11 @@ impl AddressSpace {
             let write = |frame: UFrame| frame.writer(part).write(&from[done..done + len]);
             match self.with_writable(at, right, write, cx) {
                 Ok(Ok(copied)) if copied == len => done += len,
+                Err(bad @ BadAccess::Absent(_)) => return Err(bad.stop()),
                 _ => break,
             }
         }
-        done
+        Ok(done)
     }
 
     /// Writes zeros from `address` to the end of its page, in a private copy, whatever the program itself may do.

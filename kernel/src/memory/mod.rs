@@ -42,6 +42,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use frame::mm::{FramePolicy, UFrame};
 
 use crate::error::{Errno, Result};
+use crate::step::{Absent, Stop};
 
 pub use backing::{Backing, BackingObject, WritableMappings};
 pub use fault::{RemoteRight, Resident};
@@ -151,6 +152,8 @@ pub enum BadAccess {
     NotAllowed,
     /// SIGBUS, BUS_ADRERR: beyond the end of the mapped file.
     BeyondFile,
+    /// No signal: a device was asked for the page, and the access is to be tried again when it has come.
+    Absent(Absent),
     /// No memory: the process is killed (SIGKILL) or, inside a system call, gets ENOMEM.
     NoMemory,
 }
@@ -161,6 +164,14 @@ impl BadAccess {
         match self {
             BadAccess::NoMemory => Errno::ENOMEM,
             _ => Errno::EFAULT,
+        }
+    }
+
+    /// The same in a step, which can wait for what is absent.
+    pub fn stop(self) -> Stop {
+        match self {
+            BadAccess::Absent(absent) => Stop::Absent(absent),
+            bad => bad.errno().into(),
         }
     }
 }

@@ -284,6 +284,8 @@ pub fn raise_fault(me: &mut Current, bad: BadAccess, address: usize, cx: &Cx) {
         BadAccess::NotMapped => Info::fault(Signal::SEGV, abi::SEGV_MAPERR, address),
         BadAccess::NotAllowed => Info::fault(Signal::SEGV, abi::SEGV_ACCERR, address),
         BadAccess::BeyondFile => Info::fault(Signal::BUS, abi::BUS_ADRERR, address),
+        // The access is tried again.
+        BadAccess::Absent(_) => return,
         BadAccess::NoMemory => {
             if let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) {
                 crate::log!("{}[{}]: out of memory: killed", thread.name(cx), process.pid);

@@ -8,6 +8,7 @@ use frame::user::Trap;
 use tasks::{Body, Next};
 
 use crate::current::{Current, Presence, Resolved, SAMPLE_INTERVAL};
+use crate::step::Absent;
 use crate::{memory, process, sched, signal};
 
 impl Current {
@@ -71,18 +72,23 @@ impl Current {
         }
     }
 
-    fn page_fault(&mut self, cx: &Cx, address: usize, access: Access, presence: Presence) {
+    /// What must come before the access can be tried again, if anything must.
+    #[must_use]
+    fn page_fault(&mut self, cx: &Cx, address: usize, access: Access, presence: Presence) -> Option<Absent> {
+        let mut missing = None;
         if let Ok(thread) = self.thread(cx) {
             thread.minor_faults.fetch_add(1, Ordering::Relaxed);
         }
         match self.resolve(address, access, presence, cx) {
             Ok(Resolved::Now) => {}
             Ok(Resolved::Later) => tasks::request_yield(cx),
+            Ok(Resolved::WhenThere(absent)) => missing = Some(absent),
             Err(bad) => signal::send::raise_fault(self, bad, address, cx),
         }
         if memory::account::is_any_over_high() {
             process::may_have_to_pay(self, cx);
         }
+        missing
     }
 }
 
@@ -112,7 +118,10 @@ impl Body for Current {
                 },
                 Trap::PageFault { address, access, present } => {
                     let presence = if present { Presence::Unknown } else { Presence::Absent };
-                    self.page_fault(cx, address, access, presence);
+                    if let Some(absent) = self.page_fault(cx, address, access, presence) {
+                        // Whatever ends the wait, a signal is looked at first.
+                        let _ = absent.wait_async(cx, self);
+                    }
                 }
                 Trap::Exception { vector, code } => signal::send::raise_exception(self, vector, code, cx),
                 Trap::Preempted if self.space.is_gone() => return Next::End,

@@ -275,6 +275,9 @@ fn populate_async(
     let mut bad = None;
     let result = complete_async(cx, me, Patience::Forever, |cx, me, _| {
         me.space(cx)?.populate_step(&mut range, populate, cx).unwrap_or_else(|reason| {
+            if let BadAccess::Absent(absent) = reason {
+                return Err(Stop::Absent(absent));
+            }
             // If it is the group's memory that is full a program is ended for it, and this goes on.
             let is_over_limit = reason == BadAccess::NoMemory && crate::process::oom::is_group_full(me, cx);
             bad = (!is_over_limit).then_some(reason);
@@ -387,7 +390,7 @@ fn populate_for_async(cx: &mut Cx, me: &mut Current, args: &Args, access: Access
         Ok(done) => done.map(|()| 0),
         Err(BadAccess::NotMapped | BadAccess::NoMemory) => Err(Errno::ENOMEM),
         Err(BadAccess::NotAllowed) => Err(Errno::EINVAL),
-        Err(BadAccess::BeyondFile) => Err(Errno::EFAULT),
+        Err(BadAccess::BeyondFile | BadAccess::Absent(_)) => Err(Errno::EFAULT),
     }
 }
 

@@ -148,13 +148,13 @@ fn copy(
     let memory = me.memory(cx)?;
     match direction {
         Direction::FromRemote => {
-            let len = space.read_remote(there.start().address(), buffer, RemoteRight::Own, cx);
+            let len = space.read_remote(there.start().address(), buffer, RemoteRight::Own, cx)?;
             memory.write_slice(here, &buffer[..len])?;
             Ok(len)
         }
         Direction::ToRemote => {
             memory.read_into(here, buffer)?;
-            Ok(space.write_remote(there.start().address(), buffer, RemoteRight::Own, cx))
+            space.write_remote(there.start().address(), buffer, RemoteRight::Own, cx)
         }
     }
 }

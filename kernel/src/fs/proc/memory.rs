@@ -52,7 +52,7 @@ impl File for MemoryFile {
         while to.remaining() > 0 {
             let address = (offset as usize).saturating_add(done);
             let len = to.remaining().min(PAGE_SIZE - address % PAGE_SIZE);
-            if space.read_remote(address, &mut buffer[..len], RemoteRight::Forced, cx) < len {
+            if space.read_remote(address, &mut buffer[..len], RemoteRight::Forced, cx)? < len {
                 return if done > 0 { Ok(done) } else { Err(Errno::EIO.into()) };
             }
             match to.write(&buffer[..len]) {
@@ -76,7 +76,7 @@ impl File for MemoryFile {
                 Err(fault) if done == 0 => return Err(fault.into()),
                 Err(_) => return Ok(done),
             };
-            let written = space.write_remote(address, &buffer[..read], RemoteRight::Forced, cx);
+            let written = space.write_remote(address, &buffer[..read], RemoteRight::Forced, cx)?;
             done += written;
             if written < read {
                 return if done > 0 { Ok(done) } else { Err(Errno::EIO.into()) };

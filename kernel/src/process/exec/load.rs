@@ -17,9 +17,10 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::OpenFile;
 use crate::memory::{
-    AddressSpace, Backing, BackingObject, Image, LOWEST, Limits, Mappable, Mapping, Placement, RemoteRight, VmaFlags,
+    AddressSpace, Backing, BackingObject, BadAccess, Image, LOWEST, Limits, Mappable, Mapping, Placement, RemoteRight,
+    VmaFlags,
 };
-use crate::step::{Step, Stop, TimeSlice};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// What a stack has to begin with, below what execve(2) puts there.
 const STACK_ROOM: usize = 128 << 10;
@@ -99,7 +100,7 @@ pub fn load(
     startup: &Startup<'_>,
     limits: Limits,
     cx: &Cx,
-) -> Result<(Start, Image, StackImage)> {
+) -> Step<(Start, Image, StackImage)> {
     let layout = &startup.layout;
     space.set_map_end(layout.map_end, cx);
     let bias = match elf.position {
@@ -136,15 +137,15 @@ fn map_segments(
     bias: usize,
     limits: Limits,
     cx: &Cx,
-) -> Result<()> {
+) -> Step<()> {
     let moved = |range: Range<usize>| range.start.wrapping_add(bias)..range.end.wrapping_add(bias);
     let span = moved(elf.span.clone());
     if span.start < LOWEST || span.end > USER_END || span.start >= span.end {
-        return Err(Errno::EPERM);
+        return Err(Errno::EPERM.into());
     }
     match file.get(cx).file.mappable(cx) {
         Mappable::Pages(pages) => pages.mapped().note(),
-        Mappable::No | Mappable::Zeros => return Err(Errno::ENOEXEC),
+        Mappable::No | Mappable::Zeros => return Err(Errno::ENOEXEC.into()),
     }
     for segment in &elf.segments {
         let pages = moved(segment.file_pages());
@@ -160,7 +161,10 @@ fn map_segments(
         if segment.memory.end > segment.data_end && segment.data_end > segment.memory.start {
             // A file that is shorter than it claims has no such page.
             let zeroed = space.zero_rest_of_page(segment.data_end.wrapping_add(bias), cx);
-            zeroed.map_err(|bad| if bad.errno() == Errno::ENOMEM { Errno::ENOMEM } else { Errno::ENOEXEC })?;
+            zeroed.map_err(|bad| match bad {
+                BadAccess::NoMemory | BadAccess::Absent(_) => bad.stop(),
+                _ => Errno::ENOEXEC.into(),
+            })?;
         }
     }
     Ok(())
@@ -222,30 +226,30 @@ fn map_stack(
     Ok((stack, image))
 }
 
-/// Writes the new stack from `at` on, which moves as it is written, until that is done or has taken long; whether it is done.
+/// Writes the new stack from `at` on, which moves as it is written.
 ///
 /// # Errors
-/// ENOMEM.
+/// ENOMEM; `Pause`.
 pub fn write_stack(
     space: &AddressSpace,
     stack: &StackImage,
     strings: &ProgramStrings<'_>,
     at: &mut usize,
     cx: &Cx,
-) -> Result<bool> {
+) -> Step<()> {
     const PART: usize = 8 * PAGE_SIZE;
     let mut time_slice = TimeSlice::default();
     while *at < stack.top {
         let part = stack.part(*at, PART, strings);
-        if space.write_remote(*at, &part, RemoteRight::Own, cx) < part.len() {
-            return Err(Errno::ENOMEM);
+        if space.write_remote(*at, &part, RemoteRight::Own, cx)? < part.len() {
+            return Err(Errno::ENOMEM.into());
         }
         *at += part.len();
         if *at < stack.top && time_slice.is_over() {
-            return Ok(false);
+            return Err(Stop::Pause(Interruption::KillOnly));
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 /// The room that a signal frame takes at most: registers, siginfo and red zone, beside the processor's extended state.

@@ -41,7 +41,7 @@ use crate::memory::{AddressSpace, Limits};
 use crate::process;
 use crate::reclaim::Payer;
 use crate::signal::{self, Signal};
-use crate::step::{self, Caller, Interruption, Step, Stop};
+use crate::step::{self, Step, Stop};
 use crate::user_memory::UserIn;
 
 use layout::Layout;
@@ -144,9 +144,9 @@ fn prepare_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<Pre
     let prepared = step::complete_in_turn_async(cx, me, |cx, me, _| prepare(request, me, cx))?;
     let strings = ProgramStrings { front: prepared.front.as_ref(), argv: &request.argv, envp: &request.envp };
     let mut at = prepared.stack.pointer;
-    while !write_stack(&prepared.space.get(cx), &prepared.stack, &strings, &mut at, cx)? {
-        me.pause_async(cx, Interruption::KillOnly)?;
-    }
+    step::complete_in_turn_async(cx, me, |cx, _, _| {
+        write_stack(&prepared.space.get(cx), &prepared.stack, &strings, &mut at, cx)
+    })?;
     Ok(prepared)
 }
 
