@@ -76,7 +76,7 @@ pub fn change_owner(
             return Err(Errno::EPERM.into());
         }
     }
-    remove_file_capabilities(inode, cx);
+    remove_file_capabilities(inode, cx)?;
     inode.change(cx, |metadata| {
         metadata.uid = uid.unwrap_or(metadata.uid);
         metadata.gid = gid.unwrap_or(metadata.gid);
@@ -157,7 +157,7 @@ pub fn truncate(inode: &TempRc<'_, Inode>, size: u64, me: &impl VfsCaller, cx: &
     }
     inode.ops.set_size(inode, size, cx)?;
     dnotify::file_changed(inode, dnotify::Events::MODIFY, cx);
-    Ok(remove_privileges(inode, me, cx)?)
+    remove_privileges(inode, me, cx)
 }
 
 /// The longest name and the longest value of an extended attribute.
@@ -246,6 +246,7 @@ pub fn set_attribute(
     if others + name.len() + value.len() > MOST_BYTES {
         return Err(Errno::ENOSPC.into());
     }
+    inode.ops.keep_attribute(inode, name, Some(value), cx)?;
     there.insert(name.to_vec(), value.to_vec());
     drop(attributes);
     if is_capabilities {
@@ -279,8 +280,11 @@ pub fn remove_attribute(
 ) -> Step<()> {
     mount.check_writable(cx)?;
     check_attribute(inode, name, Want::WRITE, me, cx)?;
-    let removed = inode.attributes.lock(cx).as_mut().and_then(|there| there.remove(name));
-    removed.ok_or(Errno::ENODATA)?;
+    let mut attributes = inode.attributes.lock(cx);
+    let there = attributes.as_mut().filter(|there| there.contains_key(name)).ok_or(Errno::ENODATA)?;
+    inode.ops.keep_attribute(inode, name, None, cx)?;
+    there.remove(name);
+    drop(attributes);
     inode.change(cx, |metadata| metadata.changed = Timestamp::now());
     dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
     Ok(())

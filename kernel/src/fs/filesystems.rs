@@ -12,22 +12,22 @@ use super::devices::register_drivers;
 use super::initramfs::{self, make_directory};
 use super::proc;
 use super::tmpfs::{self, Directory};
-use super::types::register_types;
+use super::types::{Origin, register_types};
 use super::{Creation, FileKind, FileSystemType, Instance, MOUNTS, Mount, MountFlags, Path};
 use super::{devpts, sysfs};
 use crate::drivers::{DRIVERS, NODES};
 use crate::error::{Errno, Result};
 use crate::step::at_once;
 
-/// All types of file system. None needs a block device.
+/// All types of file system.
 const TYPES: &[FileSystemType] = &[
-    FileSystemType { name: "tmpfs", make: |options, _| tmpfs::new("tmpfs", options) },
-    FileSystemType { name: "ramfs", make: |options, _| tmpfs::new("ramfs", options) },
-    FileSystemType { name: "devtmpfs", make: |_, cx| devices(cx) },
-    FileSystemType { name: "proc", make: |_, cx| proc::instance(cx) },
-    FileSystemType { name: "sysfs", make: |_, _| sysfs::new() },
-    FileSystemType { name: "cgroup2", make: cgroup::instance },
-    FileSystemType { name: "devpts", make: |_, cx| devpts::instance(cx) },
+    FileSystemType { name: "tmpfs", origin: Origin::Memory(|options, _| tmpfs::new("tmpfs", options)) },
+    FileSystemType { name: "ramfs", origin: Origin::Memory(|options, _| tmpfs::new("ramfs", options)) },
+    FileSystemType { name: "devtmpfs", origin: Origin::Memory(|_, cx| devices(cx)) },
+    FileSystemType { name: "proc", origin: Origin::Memory(|_, cx| proc::instance(cx)) },
+    FileSystemType { name: "sysfs", origin: Origin::Memory(|_, _| sysfs::new()) },
+    FileSystemType { name: "cgroup2", origin: Origin::Memory(cgroup::instance) },
+    FileSystemType { name: "devpts", origin: Origin::Memory(|_, cx| devpts::instance(cx)) },
 ];
 
 /// The one instance of devtmpfs.

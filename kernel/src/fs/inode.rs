@@ -88,6 +88,8 @@ pub struct Inode {
     /// [`InodeFlags`].
     flags: AtomicU8,
     metadata: SpinLock<Metadata>,
+    /// Whether its file system has kept the metadata as they are, and is to be told when they change.
+    is_kept: AtomicBool,
     /// Above 0: descriptions that may write it. Below: programs run from it, which must not be written meanwhile.
     writers: AtomicI32,
     /// How many descriptions can read it and not write.
@@ -118,6 +120,7 @@ impl Inode {
             has_file_capabilities: AtomicBool::new(false),
             flags: AtomicU8::new(0),
             metadata: SpinLock::new(metadata),
+            is_kept: AtomicBool::new(false),
             writers: AtomicI32::new(0),
             readers: AtomicU32::new(0),
         }
@@ -157,13 +160,40 @@ impl Inode {
     /// Changes the stored metadata; `changed` is set to now by the caller where Linux does. Must not call back into the inode.
     #[inline]
     pub fn change<R>(&self, cx: &Cx, change: impl FnOnce(&mut Metadata) -> R) -> R {
+        self.is_changed();
         change(&mut self.metadata.lock(cx))
+    }
+
+    /// As [`change`](Self::change), by its file system, which says what it has kept.
+    pub fn change_kept<R>(&self, cx: &Cx, change: impl FnOnce(&mut Metadata) -> R) -> R {
+        change(&mut self.metadata.lock(cx))
+    }
+
+    /// Whoever keeps its metadata is told that they change.
+    #[inline(always)]
+    fn is_changed(&self) {
+        if self.is_kept.load(Ordering::Relaxed) {
+            self.must_be_kept();
+        }
+    }
+
+    #[cold]
+    fn must_be_kept(&self) {
+        if self.is_kept.swap(false, Ordering::AcqRel) {
+            self.ops.must_be_kept(self);
+        }
+    }
+
+    /// Its file system is about to keep the metadata as they are from now on: it is told when they change again.
+    pub fn begin_keeping(&self) {
+        self.is_kept.store(true, Ordering::Release);
     }
 
     /// Notes that its content changed just now.
     #[inline]
     pub fn touch_modified(&self, cx: &Cx) {
         let now = Timestamp::now();
+        self.is_changed();
         let mut metadata = self.metadata.lock(cx);
         metadata.modified = now;
         metadata.changed = now;
@@ -179,6 +209,7 @@ impl Inode {
         let is_due = read <= metadata.modified || read <= metadata.changed || read.is_older_than(DAY);
         if (is_due || !relative) && !self.flags().contains(InodeFlags::NO_ATIME) {
             metadata.accessed = Timestamp::now();
+            self.is_changed();
         }
     }
 

@@ -31,9 +31,13 @@ impl InodeFile {
     fn write_at(&self, offset: Option<u64>, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<(usize, u64)> {
         let inode = self.inode.get(cx);
         let limit = me.limit(RLIMIT_FSIZE, cx)?;
+        // What may have to wait comes first: what is written is written once.
+        if from.remaining() > 0 {
+            remove_file_capabilities(&inode, cx)?;
+        }
         let outcome = inode.ops.write(&inode, offset, limit, from, cx);
         if outcome.is_ok_and(|(len, _)| len > 0) {
-            remove_privileges(&inode, me, cx)?;
+            remove_mode_bits(&inode, me, cx)?;
         }
         outcome
     }
@@ -41,8 +45,13 @@ impl InodeFile {
 
 /// Who changes the content of a set-user-ID program takes that away from it: see inode(7).
 #[inline]
-pub fn remove_privileges(inode: &Inode, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
-    remove_file_capabilities(inode, cx);
+pub fn remove_privileges(inode: &Inode, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
+    remove_file_capabilities(inode, cx)?;
+    Ok(remove_mode_bits(inode, me, cx)?)
+}
+
+#[inline]
+fn remove_mode_bits(inode: &Inode, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
     let (mode, _, group) = inode.access_bits(cx);
     if mode & (S_ISUID | S_ISGID) == 0 { Ok(()) } else { remove_privileged_bits(inode, mode, group, me, cx) }
 }
@@ -58,14 +67,21 @@ fn remove_privileged_bits(inode: &Inode, mode: u32, group: u32, me: &dyn VfsCall
 }
 
 /// Takes the capabilities of a program away that is changed or gets another owner.
+///
+/// # Errors
+/// The file system's, which keeps them.
 #[inline]
-pub fn remove_file_capabilities(inode: &Inode, cx: &Cx) {
-    if inode.has_file_capabilities.load(Ordering::Relaxed) {
-        inode.has_file_capabilities.store(false, Ordering::Relaxed);
-        if let Some(attributes) = inode.attributes.lock(cx).as_mut() {
-            attributes.remove(FileCapabilities::ATTRIBUTE);
-        }
+pub fn remove_file_capabilities(inode: &Inode, cx: &Cx) -> Step<()> {
+    if !inode.has_file_capabilities.load(Ordering::Relaxed) {
+        return Ok(());
     }
+    let mut attributes = inode.attributes.lock(cx);
+    inode.ops.keep_attribute(inode, FileCapabilities::ATTRIBUTE, None, cx)?;
+    inode.has_file_capabilities.store(false, Ordering::Relaxed);
+    if let Some(attributes) = attributes.as_mut() {
+        attributes.remove(FileCapabilities::ATTRIBUTE);
+    }
+    Ok(())
 }
 
 /// The set-group-ID bit, where who changes a file takes it away: always from what the group may execute, else (there it once meant mandatory

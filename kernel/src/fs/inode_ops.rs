@@ -99,6 +99,14 @@ pub trait InodeOps: Any + Send + Sync {
     #[inline]
     fn refresh(&self, _metadata: &mut Metadata, _cx: &Cx) {}
 
+    /// Its metadata, which were [kept](Inode::begin_keeping), change. They may be locked. File systems in memory keep nothing.
+    fn must_be_kept(&self, _this: &Inode) {}
+
+    /// Keeps an extended attribute, `None` for none of that name, before the inode's own copy of them is changed. ENOSPC.
+    fn keep_attribute(&self, _this: &Inode, _name: &[u8], _value: Option<&[u8]>, _cx: &Cx) -> Step<()> {
+        Ok(())
+    }
+
     /// Whether what it shows is gone (a process that has ended): an [`InodeCache`](super::InodeCache) then makes a new one.
     fn is_stale(&self, _cx: &Cx) -> bool {
         false

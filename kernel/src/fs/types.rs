@@ -3,8 +3,9 @@
 use frame::Cx;
 use refs::{NoSuspend, SpinLock, StrongRc};
 
-use super::{FileSystem, Inode};
+use super::{DeviceNumber, FileSystem, Inode};
 use crate::error::{Errno, Result};
+use crate::step::Step;
 
 /// A new instance and its root directory.
 pub type Instance = (StrongRc<FileSystem>, StrongRc<Inode>);
@@ -13,8 +14,26 @@ pub type Instance = (StrongRc<FileSystem>, StrongRc<Inode>);
 pub struct FileSystemType {
     /// Its name for mount(2).
     pub name: &'static str,
-    /// Makes an instance (or shares the one there is), with the options of mount(2). EINVAL for options that are not understood.
-    pub make: fn(options: &[u8], cx: &Cx) -> Result<Instance>,
+    /// Where an instance comes from.
+    pub origin: Origin,
+}
+
+/// Where the instances of a type of file system come from. Its function makes one, or shares the one there is; EINVAL for options that are not understood.
+pub enum Origin {
+    /// Memory: they are made of nothing but the options of mount(2).
+    Memory(fn(options: &[u8], cx: &Cx) -> Result<Instance>),
+    /// A block device, whose content may have to be waited for.
+    Device(fn(&OnDevice<'_>, cx: &Cx) -> Step<Instance>),
+}
+
+/// What is to be mounted of a block device.
+pub struct OnDevice<'a> {
+    /// Which device.
+    pub device: DeviceNumber,
+    /// Whether nothing is to be written there.
+    pub is_read_only: bool,
+    /// The options of mount(2).
+    pub options: &'a [u8],
 }
 
 static TYPES: SpinLock<&'static [FileSystemType]> = SpinLock::new(&[]);
@@ -29,11 +48,10 @@ pub fn types(cx: &impl NoSuspend) -> &'static [FileSystemType] {
     *TYPES.lock(cx)
 }
 
-/// Makes an instance of a file system by name.
+/// A type of file system by name.
 ///
 /// # Errors
-/// ENODEV for a name that is not known; EINVAL for options that are not understood.
-pub fn make(name: &[u8], options: &[u8], cx: &Cx) -> Result<Instance> {
-    let kind = types(cx).iter().find(|kind| kind.name.as_bytes() == name).ok_or(Errno::ENODEV)?;
-    (kind.make)(options, cx)
+/// ENODEV for a name that is not known.
+pub fn find(name: &[u8], cx: &impl NoSuspend) -> Result<&'static FileSystemType> {
+    types(cx).iter().find(|kind| kind.name.as_bytes() == name).ok_or(Errno::ENODEV)
 }

@@ -12,8 +12,9 @@ use super::{Args, Call, Entry};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::fs::types::{self, OnDevice, Origin};
 use crate::fs::walk::{self, PathName, WalkFlags};
-use crate::fs::{FileKind, MOUNTS, Mount, MountFlags, Path, types};
+use crate::fs::{DeviceNumber, FileKind, MOUNTS, Mount, MountFlags, Path};
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{UserIn, UserOut};
 
@@ -92,9 +93,27 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Option<WeakRc<Mount>>> {
     if on.inode.kind != FileKind::Directory {
         return Err(Errno::ENOTDIR.into());
     }
-    let (file_system, root) = types::make(&kind, &options, cx)?;
+    let (file_system, root) = match types::find(&kind, cx)?.origin {
+        Origin::Memory(make) => make(&options, cx)?,
+        Origin::Device(make) => {
+            let device = block_device(&source, me, cx)?;
+            make(&OnDevice { device, is_read_only: flags & abi::MS_RDONLY != 0, options: &options }, cx)?
+        }
+    };
     MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, MountFlags::of_mount(flags))), Some(&on), cx)?;
     Ok(None)
+}
+
+/// The block device whose node is at a path.
+fn block_device(path: &[u8], me: &Current, cx: &Cx) -> Step<DeviceNumber> {
+    let node = walk::resolve(abi::AT_FDCWD, path, WalkFlags::FOLLOW, me, cx)?;
+    if node.inode.kind != FileKind::BlockDevice {
+        return Err(Errno::ENOTBLK.into());
+    }
+    if node.mount.flags().contains(MountFlags::NO_DEVICES) {
+        return Err(Errno::EACCES.into());
+    }
+    Ok(node.inode.device)
 }
 
 fn bind(cx: &Cx, from: &Path<'_>, on: &Path<'_>) -> Result<()> {

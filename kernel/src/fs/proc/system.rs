@@ -10,7 +10,7 @@ use super::text::{Line, Text};
 use super::{Entry, Target, What, directory, sys, text};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::types;
+use crate::fs::types::{self, Origin};
 use crate::fs::{MOUNTS, Mount, MountFlags, Path};
 use crate::memory::overcommit;
 use crate::process::THREADS;
@@ -237,7 +237,8 @@ fn interrupts(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Res
 
 fn filesystems(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
     for kind in types::types(cx) {
-        text.add(format_args!("nodev\t{}\n", kind.name));
+        let device = if matches!(kind.origin, Origin::Memory(_)) { "nodev" } else { "" };
+        text.add(format_args!("{device}\t{}\n", kind.name));
     }
     Ok(())
 }
