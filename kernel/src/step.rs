@@ -17,7 +17,7 @@
 
 use frame::Cx;
 use frame::cpu::PerCore;
-use frame::mm::Fault;
+use frame::mm::{Access, Fault};
 use refs::{Gone, SpinLock, Waker, WeakRc};
 
 use crate::error::{Errno, Result};
@@ -111,8 +111,13 @@ pub enum Stop {
     /// It must wait, but only until this time (nanoseconds since boot): EAGAIN then, and EINTR where a signal ends the wait, even one that restarts calls. For
     /// objects that have such times (SO_RCVTIMEO).
     BlockUntil(u64),
-    /// User memory must be made accessible first.
-    Fault(Fault),
+    /// User memory must be made accessible first, from this address on: a [`Fault`]. (Its fields are here so that what steps return fits two registers.)
+    Fault {
+        /// [`Fault::address`].
+        address: usize,
+        /// [`Fault::access`].
+        access: Access,
+    },
     /// A device was asked for something without which it cannot go on.
     Absent(Absent),
     /// There is no memory for pages of programs: somebody must have less first. Nothing is held that whoever that is may wait for.
@@ -157,6 +162,8 @@ impl TimeSlice {
     }
 }
 
+const _: () = assert!(size_of::<Step<usize>>() == 16);
+
 /// How a step went.
 pub type Step<T> = core::result::Result<T, Stop>;
 
@@ -167,8 +174,8 @@ impl From<Errno> for Stop {
 }
 
 impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Stop::Fault(fault)
+    fn from(Fault { address, access }: Fault) -> Self {
+        Stop::Fault { address, access }
     }
 }
 
@@ -312,8 +319,8 @@ fn complete_slowly_async<C: Caller, T>(
         let mut waker = None;
         match stop {
             Stop::Error(error) => return Err(error),
-            Stop::Fault(fault) => {
-                me.fault_in_async(cx, fault)?;
+            Stop::Fault { address, access } => {
+                me.fault_in_async(cx, Fault { address, access })?;
                 // The step begins again, which may be for each page that it touches.
                 frame::irq::poll(cx);
             }

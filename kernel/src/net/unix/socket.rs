@@ -275,7 +275,7 @@ impl File for UnixSocket {
             match endpoint.send(from, &sending, None, None, cx) {
                 Ok(count) => sent += count,
                 // What was sent counts more than why it stopped.
-                Err(Stop::Block | Stop::Fault(_)) if sent > 0 => break,
+                Err(Stop::Block | Stop::Fault { .. }) if sent > 0 => break,
                 Err(stop) => return Err(stop),
             }
             if from.remaining() == 0 {
