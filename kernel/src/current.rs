@@ -222,12 +222,25 @@ impl Current {
     }
 }
 
+impl Current {
+    /// What must come before the page of `address` is accessible, if anything must: looked at once more.
+    #[cold]
+    pub fn still_absent(&self, address: usize, access: Access, cx: &Cx) -> Option<Absent> {
+        match self.resolve(address, access, Presence::Unknown, cx) {
+            Ok(Resolved::WhenThere(absent)) => Some(absent),
+            _ => None,
+        }
+    }
+}
+
 impl Caller for Current {
     fn fault_in_async(&mut self, cx: &mut Cx, fault: Fault) -> Result<()> {
         match self.resolve(fault.address, fault.access, Presence::Unknown, cx).map_err(|bad| bad.errno())? {
             Resolved::Now => return Ok(()),
             Resolved::Later => tasks::yield_async(cx),
-            Resolved::WhenThere(absent) => return absent.wait_async(cx, self),
+            Resolved::WhenThere(absent) => {
+                return absent.wait_async(cx, self, |cx, me| me.still_absent(fault.address, fault.access, cx));
+            }
         }
         self.interrupted(Interruption::KillOnly, cx).map_or(Ok(()), Err)
     }

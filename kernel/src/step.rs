@@ -10,7 +10,8 @@
 //!   queue whose change could let it go on and in every object whose death must wake it (`WeakRc::watch`), and only then looks
 //!   whether it can go on; so no wake-up is lost.
 //! - Work without an end in sight is cut where a [`TimeSlice`] is over: the step says [`Stop::Pause`], others have their turn, and it is run again.
-//! - What a device must bring first, such as a page of a file, the step asks for and says [`Stop::Absent`]; the driver waits until it has come or failed to, and the step is run again.
+//! - What a device must bring first, such as a page of a file, the step asks for and says [`Stop::Absent`], waker or not. The driver enters the waker with whoever brings it, runs the step
+//!   again, and waits if it says the same. Only a fatal signal ends such a wait, and O_NONBLOCK does not count.
 //! - Where a wait is for so much that even entering the waker takes long, the step says [`Stop::Again`] in between.
 //! - It may be run any number of times: whatever it changes before it says `Fault` or `Block` must be as if it had not run (read user memory first,
 //!   write results last, and take back what was created if that last write faults).
@@ -53,13 +54,32 @@ pub trait Caller {
     fn interrupted(&self, interruption: Interruption, cx: &Cx) -> Option<Errno>;
 }
 
-/// Something that a device was asked for: its end says that it has come, or that it will not, of which whoever looks again is told. It is owned by what asked the device; its end takes
-/// no time, and wakes who waits for it ([`Absent`]).
-pub struct Arrival;
+/// What brings that which steps find absent, such as the cache of a disk's pages.
+pub trait Source: Send + Sync {
+    /// Has `waker` woken when `what` has come or failed to, or when it can be asked for: `what` is the source's own number for it.
+    fn watch(&self, what: u64, waker: Waker, cx: &Cx);
+}
+
+/// What a step was refused for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Wanted {
+    source: WeakRc<dyn Source>,
+    what: u64,
+}
+
+impl Wanted {
+    /// Has `waker` woken when it has come; at once if there is no such source any more.
+    fn watch(&self, waker: Waker, cx: &Cx) {
+        match self.source.upgrade(cx) {
+            Ok(source) => source.watch(self.what, waker, cx),
+            Err(Gone) => _ = waker.wake(),
+        }
+    }
+}
 
 /// On lines of its own: only its core touches it.
 #[repr(align(64))]
-struct OfCore(SpinLock<Option<WeakRc<Arrival>>>);
+struct OfCore(SpinLock<Option<Wanted>>);
 
 /// What the step that runs on each core was refused for last.
 static ABSENT: PerCore<OfCore> = PerCore::new(OfCore::new());
@@ -75,29 +95,47 @@ pub fn start() {
     ABSENT.make(frame::cpu::count(), OfCore::new);
 }
 
-/// Says that an [`Arrival`] must be waited for. Which one this core keeps until it is waited for, so what steps return is no larger for it. (Where another one was noted since, or none
-/// is left, the step is run again too early, and says so again.)
+/// Says that something must come first. What it is this core keeps, so what steps return is no larger for it; it is looked at before the next suspension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absent(());
 
 impl Absent {
-    /// Notes what must be waited for.
+    /// Notes what must come. It was asked for, or there is no room to ask for it.
     #[cold]
-    pub fn until(arrival: WeakRc<Arrival>, cx: &Cx) -> Absent {
-        *ABSENT[frame::cpu::current_core()].0.lock(cx) = Some(arrival);
+    pub fn note(source: WeakRc<dyn Source>, what: u64, cx: &Cx) -> Absent {
+        *ABSENT[frame::cpu::current_core()].0.lock(cx) = Some(Wanted { source, what });
         Absent(())
     }
 
-    /// Waits until it has come, or will not.
+    fn wanted(self, cx: &Cx) -> Option<Wanted> {
+        *ABSENT[frame::cpu::current_core()].0.lock(cx)
+    }
+
+    /// Waits until it has come, or will not. `again` tries once more whether it is still absent, after whoever brings it knows of this wait.
     ///
     /// # Errors
     /// EINTR on a fatal signal.
     #[cold]
-    pub fn wait_async<C: Caller>(self, cx: &mut Cx, me: &C) -> Result<()> {
-        let Some(arrival) = ABSENT[frame::cpu::current_core()].0.lock(cx).take() else { return Ok(()) };
+    pub fn wait_async<C: Caller>(
+        self,
+        cx: &mut Cx,
+        me: &mut C,
+        again: impl FnOnce(&Cx, &mut C) -> Option<Absent>,
+    ) -> Result<()> {
+        let wanted = self.wanted(cx);
         let waker = tasks::prepare(cx);
-        arrival.watch(waker, cx);
-        park_async(cx, me, Patience::Forever, Interruption::KillOnly, waker)
+        if let Some(wanted) = wanted {
+            wanted.watch(waker, cx);
+        }
+        match again(cx, me) {
+            Some(absent) if absent.wanted(cx) == wanted => {
+                park_async(cx, me, Patience::Forever, Interruption::KillOnly, waker)
+            }
+            _ => {
+                tasks::finish_wait(cx);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -118,7 +156,7 @@ pub enum Stop {
         /// [`Fault::access`].
         access: Access,
     },
-    /// A device was asked for something without which it cannot go on.
+    /// Something without which it cannot go on must come first.
     Absent(Absent),
     /// There is no memory for pages of programs: somebody must have less first. Nothing is held that whoever that is may wait for.
     NoMemory,
@@ -317,6 +355,7 @@ fn complete_slowly_async<C: Caller, T>(
     let mut has_waited = false;
     loop {
         let mut waker = None;
+        let mut wanted = None;
         match stop {
             Stop::Error(error) => return Err(error),
             Stop::Fault { address, access } => {
@@ -325,7 +364,14 @@ fn complete_slowly_async<C: Caller, T>(
                 frame::irq::poll(cx);
             }
             Stop::NoMemory => me.make_room_async(cx)?,
-            Stop::Absent(absent) => absent.wait_async(cx, me)?,
+            Stop::Absent(absent) => {
+                wanted = absent.wanted(cx);
+                let prepared = tasks::prepare(cx);
+                if let Some(wanted) = &wanted {
+                    wanted.watch(prepared, cx);
+                }
+                waker = Some(prepared);
+            }
             Stop::Pause(interruption) => me.pause_async(cx, interruption)?,
             Stop::Again => frame::irq::poll(cx),
             Stop::Block | Stop::BlockUntil(_) if patience == Patience::None => return Err(Errno::EAGAIN),
@@ -354,6 +400,9 @@ fn complete_slowly_async<C: Caller, T>(
                     Errno::RESTART_SYS => Errno::EINTR,
                     error => error,
                 })?;
+            }
+            (Err(Stop::Absent(absent)), Some(waker)) if wanted.is_some() && absent.wanted(cx) == wanted => {
+                park_async(cx, me, Patience::Forever, Interruption::KillOnly, waker)?;
             }
             (Err(next), _) => {
                 tasks::finish_wait(cx);

@@ -120,7 +120,7 @@ impl Body for Current {
                     let presence = if present { Presence::Unknown } else { Presence::Absent };
                     if let Some(absent) = self.page_fault(cx, address, access, presence) {
                         // Whatever ends the wait, a signal is looked at first.
-                        let _ = absent.wait_async(cx, self);
+                        let _ = absent.wait_async(cx, self, |cx, me| me.still_absent(address, access, cx));
                     }
                 }
                 Trap::Exception { vector, code } => signal::send::raise_exception(self, vector, code, cx),
