@@ -21,8 +21,7 @@ impl MmioWindow {
     }
 
     /// A part of it; `None` if it is not within.
-    #[cfg(target_os = "none")]
-    pub(super) fn part(&self, offset: usize, len: usize) -> Option<Self> {
+    pub fn part(&self, offset: usize, len: usize) -> Option<Self> {
         let is_within = offset.checked_add(len).is_some_and(|end| end <= self.len);
         let base = self.base.load(Ordering::Relaxed).wrapping_add(offset);
         is_within.then(|| MmioWindow { base: AtomicUsize::new(base), len })
