@@ -1,4 +1,5 @@
-//! Which processors there are, as the firmware's tables say (ACPI Specification 6.5: 5.2.5 root pointer, 5.2.7 and 5.2.8 root tables, 5.2.12 MADT).
+//! Which processors there are, and where the configuration space of PCI is, as the firmware's tables say (ACPI Specification 6.5: 5.2.5 root pointer, 5.2.7 and 5.2.8 root
+//! tables, 5.2.12 MADT; PCI Firmware Specification 3.3: 4.1.2 MCFG).
 //!
 //! The tables are the machine's word, not a user's, but firmware has mistakes: whatever does not add up (a checksum, a length) ends the search, and
 //! the boot core goes on alone.
@@ -38,18 +39,18 @@ fn adds_up(bytes: &[u8]) -> bool {
     bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) == 0
 }
 
-/// A table with its header.
-fn table(memory: &impl Physical, at: u64) -> Option<Vec<u8>> {
+/// A table with its header, if it is one of that name.
+fn table(memory: &impl Physical, at: u64, name: &[u8; 4]) -> Option<Vec<u8>> {
     let header = memory.read(at, HEADER_LEN)?;
     let len = u32_at(&header, 4)? as usize;
-    if !(HEADER_LEN..=MAX_TABLE).contains(&len) {
+    if !header.starts_with(name) || !(HEADER_LEN..=MAX_TABLE).contains(&len) {
         return None;
     }
     memory.read(at, len).filter(|table| adds_up(table))
 }
 
-/// The processors that can be used, in the firmware's order, found from the root pointer at physical address `root_pointer`.
-pub(crate) fn processors(memory: &impl Physical, root_pointer: u64) -> Option<Vec<ApicId>> {
+/// The table of that name, found from the root pointer at physical address `root_pointer`.
+fn find(memory: &impl Physical, root_pointer: u64, name: &[u8; 4]) -> Option<Vec<u8>> {
     let pointer = memory.read(root_pointer, ROOT_POINTER_LEN)?;
     if !pointer.starts_with(b"RSD PTR ") || !adds_up(&pointer) {
         return None;
@@ -61,13 +62,36 @@ pub(crate) fn processors(memory: &impl Physical, root_pointer: u64) -> Option<Ve
         None
     };
     let (root, width) = match extended {
-        Some(at) => (table(memory, at)?, 8),
-        None => (table(memory, u32_at(&pointer, 16)?.into())?, 4),
+        Some(at) => (table(memory, at, b"XSDT")?, 8),
+        None => (table(memory, u32_at(&pointer, 16)?.into(), b"RSDT")?, 4),
     };
     let addresses = root.get(HEADER_LEN..)?.chunks_exact(width);
     let mut address = addresses.map(|entry| u64_at(entry, 0).or(u32_at(entry, 0).map(u64::from)).unwrap_or(0));
-    let madt = address.find_map(|at| table(memory, at).filter(|table| table.starts_with(b"APIC")))?;
-    Some(controllers(&madt))
+    address.find_map(|at| table(memory, at, name))
+}
+
+/// The processors that can be used, in the firmware's order, found from the root pointer at physical address `root_pointer`.
+pub(crate) fn processors(memory: &impl Physical, root_pointer: u64) -> Option<Vec<ApicId>> {
+    Some(controllers(&find(memory, root_pointer, b"APIC")?))
+}
+
+/// Where the configuration space of PCI's first segment is, if it is memory: from bus 0 on, a megabyte for each bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConfigSpace {
+    pub(crate) base: u64,
+    pub(crate) last_bus: u8,
+}
+
+/// Where the configuration space of PCI is, found from the root pointer at physical address `root_pointer`; `None` where the firmware names none that begins with bus 0.
+pub(crate) fn config_space(memory: &impl Physical, root_pointer: u64) -> Option<ConfigSpace> {
+    /// Behind the header of the table, eight bytes that mean nothing.
+    const ENTRIES: usize = HEADER_LEN + 8;
+    let mcfg = find(memory, root_pointer, b"MCFG")?;
+    let entries = mcfg.get(ENTRIES..)?.chunks_exact(16);
+    entries
+        .filter_map(|entry| Some((u64_at(entry, 0)?, u32_at(entry, 8)?)))
+        .find(|(base, buses)| *base != 0 && base % (1 << 20) == 0 && buses & 0xff_ffff == 0)
+        .map(|(base, buses)| ConfigSpace { base, last_bus: (buses >> 24) as u8 })
 }
 
 /// The local controllers in a MADT.
@@ -136,8 +160,14 @@ mod tests {
         entry
     }
 
-    /// Root pointer at 0, root table at 64, another table at 256, the MADT at 512.
+    /// Root pointer at 0, root table at 64, another table at 256, the MADT at 512, the MCFG at 768.
     fn machine(revision: u8) -> Bytes {
+        let mut mcfg = vec![0; 8];
+        for (base, segment, first, last) in [(0xa000_0000_u64, 1_u16, 0, 255), (0xb000_0000, 0, 0, 63)] {
+            mcfg.extend(base.to_le_bytes());
+            mcfg.extend(segment.to_le_bytes());
+            mcfg.extend([first, last, 0, 0, 0, 0]);
+        }
         let mut entries = vec![0; 8];
         for entry in [
             local(0, 1),
@@ -150,8 +180,8 @@ mod tests {
             entries.extend(entry);
         }
         let (root, name) = match revision {
-            0 => ([256u32, 512].iter().flat_map(|at| at.to_le_bytes()).collect::<Vec<u8>>(), b"RSDT"),
-            _ => ([256u64, 512].iter().flat_map(|at| at.to_le_bytes()).collect::<Vec<u8>>(), b"XSDT"),
+            0 => ([256u32, 512, 768].iter().flat_map(|at| at.to_le_bytes()).collect::<Vec<u8>>(), b"RSDT"),
+            _ => ([256u64, 512, 768].iter().flat_map(|at| at.to_le_bytes()).collect::<Vec<u8>>(), b"XSDT"),
         };
         let mut pointer = b"RSD PTR \0OEMOEM".to_vec();
         pointer.push(revision);
@@ -165,6 +195,7 @@ mod tests {
             (64, table_of(name, &root)),
             (256, table_of(b"FACP", &[1, 2, 3])),
             (512, table_of(b"APIC", &entries)),
+            (768, table_of(b"MCFG", &mcfg)),
         ] {
             memory[at..at + bytes.len()].copy_from_slice(&bytes);
         }
@@ -176,6 +207,8 @@ mod tests {
         for revision in [0, 2] {
             let found = processors(&machine(revision), 0).unwrap();
             assert_eq!(found, [ApicId(0), ApicId(2), ApicId(300)]);
+            let space = config_space(&machine(revision), 0);
+            assert_eq!(space, Some(ConfigSpace { base: 0xb000_0000, last_bus: 63 }));
         }
     }
 

@@ -152,6 +152,12 @@ impl<F: Copy> Named<F> {
         self.0.store(unsafe { core::mem::transmute_copy(&function) }, Ordering::Release);
     }
 
+    /// From now on there is none.
+    #[cfg(target_os = "none")]
+    pub(crate) fn clear(&self) {
+        self.0.store(null_mut(), Ordering::Release);
+    }
+
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<F> {
         let pointer = self.0.load(Ordering::Acquire);

@@ -139,6 +139,77 @@ pub mod time {
     pub fn on_alarm(_handler: Handler) {}
 }
 
+/// Devices, of which there are none.
+pub mod pci {
+    use super::irq::IrqCx;
+    use crate::dma::Domain;
+    use crate::pci::{Identity, MmioWindow};
+
+    /// A device.
+    pub enum Device {}
+
+    /// An interrupt of a device.
+    pub enum Interrupt {}
+
+    impl Device {
+        /// There is none.
+        pub fn claim(_wanted: impl Fn(&Identity) -> bool) -> Option<Self> {
+            None
+        }
+
+        /// What it is.
+        pub fn identity(&self) -> &Identity {
+            match *self {}
+        }
+
+        /// What it reaches in memory.
+        pub fn domain(&self) -> &'static Domain {
+            match *self {}
+        }
+
+        /// Lets it access memory.
+        pub fn allow_dma(&self) {
+            match *self {}
+        }
+
+        /// Keeps it from memory.
+        pub fn cut_off(&self) {
+            match *self {}
+        }
+
+        /// Its capabilities.
+        pub fn capabilities(&self) -> core::iter::Empty<(u8, u16)> {
+            match *self {}
+        }
+
+        /// Its configuration space.
+        pub fn config(&self, _register: u16) -> u32 {
+            match *self {}
+        }
+
+        /// A window onto its registers.
+        pub fn window(&self, _bar: usize, _offset: u64, _len: u64) -> Option<MmioWindow> {
+            match *self {}
+        }
+
+        /// How many interrupts it can have.
+        pub fn interrupts(&self) -> usize {
+            match *self {}
+        }
+
+        /// Has one handled.
+        pub fn interrupt(
+            &self,
+            _number: usize,
+            _core: usize,
+            _handler: fn(&IrqCx, usize),
+            _id: usize,
+        ) -> Option<Interrupt> {
+            match *self {}
+        }
+    }
+}
+
 /// The console is the standard error; other ports are not there.
 pub mod serial {
     use super::irq::IrqCx;

@@ -10,6 +10,8 @@
 //! | [`cpu`] | cores and per-core data |
 //! | [`core_set`] | sets of cores |
 //! | [`irq`] | interrupt lines and the context of their handlers |
+//! | [`pci`] | devices: their registers and interrupts |
+//! | [`dma`] | memory that devices reach |
 //! | [`time`] | the clock and the one timer behind all timers |
 //! | [`serial`] | serial ports |
 //! | [`power`] | the end |
@@ -29,12 +31,14 @@ pub mod boot;
 mod clock_comparison;
 pub mod core_set;
 pub mod cpu;
+pub mod dma;
 pub mod entropy;
 #[cfg(target_os = "none")]
 pub mod irq;
 pub mod mm;
 #[cfg(target_os = "none")]
 pub mod power;
+pub mod pci;
 #[cfg(all(target_os = "none", feature = "selftest"))]
 pub mod selftest;
 #[cfg(target_os = "none")]

@@ -9,11 +9,12 @@
 //! | [`credentials`] | for whom a thread acts, and what it may do |
 //! | [`signal`] | signals |
 //! | [`memory`] | address spaces, and which frame and which slab is used |
+//! | [`block`] | block devices, and the pages of what is on them |
 //! | [`fs`] | the virtual file system, open files, and the file systems |
 //! | [`pipe`] | pipes, FIFOs and splice |
 //! | [`event`] | epoll, eventfd, signalfd, timerfd, poll |
 //! | [`net`] | sockets |
-//! | [`drivers`] | terminals, the memory devices, random numbers, the kernel's log |
+//! | [`drivers`] | terminals, disks, the memory devices, random numbers, the kernel's log |
 //! | [`arch`] | what only the processor's architecture decides |
 //! | [`time`] | clocks and timers |
 //! | [`futex`] | waiting for a word of user memory |
@@ -35,6 +36,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod arch;
+pub mod block;
 pub mod cgroup;
 pub mod credentials;
 pub mod current;

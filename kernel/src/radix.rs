@@ -151,6 +151,21 @@ impl<V> RadixTree<V> {
         }
     }
 
+    /// The value of a number, to be changed.
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut V> {
+        if is_too_low(self.height, number) {
+            return None;
+        }
+        let (mut node, mut height) = (self.root.as_mut()?, self.height);
+        loop {
+            match node {
+                Node::Leaf(values) => return values.slots[slot(number, 0)].as_mut(),
+                Node::Inner(children) => node = children.slots[slot(number, height)].as_mut()?,
+            }
+            height -= 1;
+        }
+    }
+
     /// Enters a value; the one that had the number before.
     pub fn insert(&mut self, number: u32, value: V) -> Option<V> {
         while is_too_low(self.height, number) {
@@ -255,6 +270,7 @@ mod tests {
             }
             assert_eq!(tree.len(), map.len());
             assert_eq!(tree.get(number), map.get(&number));
+            assert_eq!(tree.get_mut(number), map.get_mut(&number));
             let from = number.wrapping_mul(7);
             assert_eq!(tree.next(from), map.range(from..).next().map(|(number, value)| (*number, value)));
         }

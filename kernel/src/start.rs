@@ -21,7 +21,7 @@ use crate::fs::{self, FdFlags, OpenFlags, reserve_fd};
 use crate::process::exec::{ExecFlags, RANDOMIZE_VA_SPACE, Request, Strings, exec_async};
 use crate::sched::{self, Parameters, SCHEDULER};
 use crate::step::{Patience, complete_async};
-use crate::{cgroup, drivers, futex, log, memory, net, process, reboot, reclaim, signal, step, time};
+use crate::{block, cgroup, drivers, futex, log, memory, net, process, reboot, reclaim, signal, step, time};
 
 /// What the framework needs to know of this kernel.
 pub static CONFIG: Config =
@@ -147,6 +147,7 @@ impl First {
     /// Everything before the first instruction of the first program. What fails is said on the console, quiet or not.
     fn begin_async(&self, cx: &mut Cx) -> core::result::Result<Current, ()> {
         reboot::at_end(drivers::tty::send_the_rest, cx);
+        block::start_async(cx, drivers::virtio::block::find());
         fs::filesystems::mount_root(self.info.take_initramfs(cx), cx).map_err(|error| match error {
             Errno::ENOMEM => frame::println!("ebb: panic: no memory for the root file system"),
             _ => frame::println!("ebb: panic: the root file system cannot be unpacked: {error:?}"),

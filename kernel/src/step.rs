@@ -6,7 +6,7 @@
 //! for are handled here, once.
 //!
 //! The contract of a step:
-//! - It is called with no waker first. If it then says [`Stop::Block`] it is called again *with* a waker, which it enters in every
+//! - It is called with no waker first. If it then says [`Stop::Block`] or [`Stop::BlockOnDevice`] it is called again *with* a waker, which it enters in every
 //!   queue whose change could let it go on and in every object whose death must wake it (`WeakRc::watch`), and only then looks
 //!   whether it can go on; so no wake-up is lost.
 //! - Work without an end in sight is cut where a [`TimeSlice`] is over: the step says [`Stop::Pause`], others have their turn, and it is run again.
@@ -146,6 +146,8 @@ pub enum Stop {
     Error(Errno),
     /// It must wait.
     Block,
+    /// It must wait for a device, which answers soon: only the end of the process ends the wait, and it is no matter whether the caller wants to wait.
+    BlockOnDevice,
     /// It must wait, but only until this time (nanoseconds since boot): EAGAIN then, and EINTR where a signal ends the wait, even one that restarts calls. For
     /// objects that have such times (SO_RCVTIMEO).
     BlockUntil(u64),
@@ -375,7 +377,7 @@ fn complete_slowly_async<C: Caller, T>(
             Stop::Pause(interruption) => me.pause_async(cx, interruption)?,
             Stop::Again => frame::irq::poll(cx),
             Stop::Block | Stop::BlockUntil(_) if patience == Patience::None => return Err(Errno::EAGAIN),
-            Stop::Block | Stop::BlockUntil(_) => {
+            Stop::Block | Stop::BlockUntil(_) | Stop::BlockOnDevice => {
                 if core::mem::replace(&mut has_waited, true) {
                     // It was woken for nothing, maybe with many others, of which each comes by here.
                     frame::irq::poll(cx);
@@ -394,6 +396,9 @@ fn complete_slowly_async<C: Caller, T>(
                 return Ok(value);
             }
             (Err(Stop::Block), Some(waker)) => park_async(cx, me, patience, interruption, waker)?,
+            (Err(Stop::BlockOnDevice), Some(waker)) => {
+                park_async(cx, me, Patience::Forever, Interruption::KillOnly, waker)?;
+            }
             (Err(Stop::BlockUntil(end)), Some(waker)) => {
                 park_async(cx, me, Patience::Until(end), interruption, waker).map_err(|error| match error {
                     Errno::ETIMEDOUT => Errno::EAGAIN,

@@ -1,7 +1,7 @@
 //! Untyped frames: [`UFrame`], and [`USegment`] for several in a row.
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::metadata::{FrameNumber, Kind, Metadata};
 use super::supply::{self, Purpose};
@@ -189,6 +189,56 @@ impl USegment {
         // SAFETY: as for `reader`.
         unsafe { Writer::untyped(machine::frame_pointer(self.first).add(start), len) }
     }
+}
+
+/// A number that a processor reads and writes at once.
+///
+/// # Safety
+/// Any bits are one, and it is as large as it must be aligned.
+pub unsafe trait Word: Copy + Default {}
+
+// SAFETY: integers.
+unsafe impl Word for u8 {}
+// SAFETY: integers.
+unsafe impl Word for u16 {}
+// SAFETY: integers.
+unsafe impl Word for u32 {}
+// SAFETY: integers.
+unsafe impl Word for u64 {}
+
+impl USegment {
+    /// Where a word is at `offset`, if one is there.
+    fn word<T: Word>(&self, offset: usize) -> Option<*mut T> {
+        let is_within = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= PAGE_SIZE << self.order);
+        // The segment is aligned to a page.
+        (is_within && offset.is_multiple_of(size_of::<T>()))
+            .then(|| machine::frame_pointer(self.first).wrapping_add(offset).cast())
+    }
+
+    /// The word at `offset`, which is a multiple of its size; 0 beyond the end. What somebody else wrote before it is seen behind this.
+    pub fn load<T: Word>(&self, offset: usize) -> T {
+        // SAFETY: within the segment and aligned; any bits are a word, and others change it at any time.
+        let word = self.word::<T>(offset).map_or(T::default(), |word| unsafe { word.read_volatile() });
+        fence(Ordering::Acquire);
+        word
+    }
+
+    /// Writes the word at `offset`, a multiple of its size; nothing beyond the end. Others see it behind what was written before.
+    pub fn store_word<T: Word>(&self, offset: usize, value: T) {
+        fence(Ordering::Release);
+        if let Some(word) = self.word::<T>(offset) {
+            // SAFETY: as for `load`.
+            unsafe { word.write_volatile(value) };
+        }
+    }
+}
+
+/// The frame of that number, if it is in use as untyped memory: for devices that a test simulates.
+#[cfg(not(target_os = "none"))]
+pub(crate) fn untyped_frame(number: FrameNumber) -> Option<UFrame> {
+    let record = Metadata::get(number).filter(|record| record.is(Kind::Untyped))?;
+    record.acquire();
+    Some(UFrame { number })
 }
 
 impl Drop for USegment {

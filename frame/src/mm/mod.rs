@@ -46,7 +46,9 @@ use core::sync::atomic::Ordering;
 pub use boot_module::BootModule;
 pub(crate) use core_local::CoreLocal;
 pub use detached::DetachedPages;
-pub use frame::{UFrame, USegment};
+#[cfg(not(target_os = "none"))]
+pub(crate) use frame::untyped_frame;
+pub use frame::{UFrame, USegment, Word};
 pub use heap::Heap;
 pub use io::{Access, Fault, Reader, Writer};
 pub use metadata::{FrameLink, FrameNumber, frame_count, frame_link};

@@ -1,4 +1,4 @@
-//! Terminals and the memory devices.
+//! Terminals, disks and the memory devices.
 //!
 //! | major | minor | name | where |
 //! | --- | --- | --- | --- |
@@ -6,11 +6,14 @@
 //! | 4 | 64.. | ttyS0 to ttyS3 | [`tty`] |
 //! | 5 | 0 1 2 | tty console ptmx | [`tty`] |
 //! | 136 | any | pts/N | [`tty`] |
+//! | 254 (block) | any | vda, vda1 ... | [`disk`], over [`virtio`] |
 
+pub mod disk;
 mod kernel_log;
 pub mod memory;
 pub mod random;
 pub mod tty;
+pub mod virtio;
 
 use crate::current::Current;
 use crate::fs::{DeviceNode, DeviceNumber, Driver, FileKind, OpenDevice, OpenFlags};
@@ -27,6 +30,13 @@ pub const DRIVERS: &[Driver] = &[
         Ok(tty::open_serial(0, flags | OpenFlags::NO_CONTROLLING_TTY, Current::of(me)?, cx)?)
     }),
     driver(5, 2, 2, |_, _, me, cx| Ok(tty::open_master(Current::of(me)?, cx)?)),
+    Driver {
+        kind: FileKind::BlockDevice,
+        major: crate::block::MAJOR,
+        first_minor: 0,
+        last_minor: u32::MAX,
+        open: |device, flags, _, cx| Ok(disk::open(device, flags, cx)?),
+    },
     driver(136, 0, u32::MAX, |device, flags, me, cx| Ok(tty::open_slave(device.minor, flags, Current::of(me)?, cx)?)),
 ];
 

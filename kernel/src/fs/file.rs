@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use core::any::Any;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use bitflags::bitflags;
@@ -14,6 +15,7 @@ use super::dnotify;
 use super::fasync::{Registration, SignalTarget};
 use super::inode_file::InodeFile;
 use super::{FileKind, Inode, Location, VfsCaller};
+use crate::block::{Depth, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::memory::{BackingObject, Mappable, Pages};
 use crate::reclaim::Held;
@@ -80,6 +82,8 @@ bitflags! {
         const ASYNC = linux_raw_sys::general::FASYNC;
         /// O_TMPFILE.
         const TEMPORARY = linux_raw_sys::general::O_TMPFILE;
+        /// O_DSYNC, which is a part of O_SYNC.
+        const DATA_SYNC = linux_raw_sys::general::O_DSYNC;
         /// O_LARGEFILE.
         const LARGE_FILE = linux_raw_sys::general::O_LARGEFILE;
         const _ = !0;
@@ -128,6 +132,29 @@ pub trait File: Any + Send + Sync {
     /// become ready. Used for poll(2) and by every blocking read and write.
     fn poll(&self, interest: Events, _waker: Option<Waker>, _cx: &Cx) -> Events {
         interest & (Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL)
+    }
+
+    /// Enters the waker where something happens that lets a read or write at `offset` go on. Only files that keep pages of a device know better than [`poll`](Self::poll).
+    fn watch_at(&self, _offset: u64, interest: Events, waker: Waker, cx: &Cx) {
+        self.poll(interest, Some(waker), cx);
+    }
+
+    /// Writes what was written to a range of it to the device that keeps it, and waits for that: fsync(2). `progress` is the caller's, and begins as nothing. What could not be written since it was
+    /// opened, or since this was last asked, is an error.
+    fn sync(
+        &self,
+        _range: Range<u64>,
+        _depth: Depth,
+        _progress: &mut SyncProgress,
+        _waker: Option<Waker>,
+        _cx: &Cx,
+    ) -> Step<()> {
+        Ok(())
+    }
+
+    /// Whether each write ends with a [`sync`](Self::sync) of what it wrote: O_DSYNC and O_DIRECT, of files that a device keeps.
+    fn syncs_writes(&self) -> bool {
+        false
     }
 
     /// Enters a description of it where signals are sent when it becomes ready, or takes it out: O_ASYNC. False if it sends none.
@@ -254,7 +281,7 @@ pub struct OpenFile {
     pub has_parts: bool,
     /// Whether large reads are cut soon: see [`File::reads_slowly`].
     pub reads_slowly: bool,
-    /// Whether writes do not mix: see [`File::writes_in_turn`].
+    /// Whether writes do not mix ([`File::writes_in_turn`]), or each ends with a sync ([`File::syncs_writes`]).
     pub writes_in_turn: bool,
     flags: AtomicU32,
     /// Where the next read or write happens.
@@ -331,7 +358,7 @@ impl OpenFile {
     /// A description of `file`, which is what was opened at `location`, at offset 0. Where the inode is a regular file and the flags
     /// say that it will be written, the caller has called [`Location::begin_writing`]; this takes it back in the end.
     pub fn at(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
-        let (reads_slowly, writes_in_turn) = (file.reads_slowly(), file.writes_in_turn());
+        let (reads_slowly, writes_in_turn) = (file.reads_slowly(), file.writes_in_turn() || file.syncs_writes());
         let (is_seekable, has_parts) = (file.is_seekable(), file.has_parts());
         let mut open = Self::of(file, is_seekable, has_parts, flags, location);
         (open.reads_slowly, open.writes_in_turn) = (reads_slowly, writes_in_turn);

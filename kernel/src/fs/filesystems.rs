@@ -13,8 +13,9 @@ use super::initramfs::{self, make_directory};
 use super::proc;
 use super::tmpfs::{self, Directory};
 use super::types::{Origin, register_types};
-use super::{Creation, FileKind, FileSystemType, Instance, MOUNTS, Mount, MountFlags, Path};
+use super::{Creation, DeviceNumber, FileKind, FileSystemType, Instance, MOUNTS, Mount, MountFlags, Path};
 use super::{devpts, sysfs};
+use crate::block;
 use crate::drivers::{DRIVERS, NODES};
 use crate::error::{Errno, Result};
 use crate::step::at_once;
@@ -61,6 +62,17 @@ fn devices(cx: &Cx) -> Result<Instance> {
                 }
             };
         }
+    }
+    for volume in block::disks(cx).into_iter().flat_map(|disk| disk.volumes(cx)) {
+        let what = Creation {
+            kind: FileKind::BlockDevice,
+            permissions: 0o660,
+            uid: 0,
+            gid: 0,
+            device: DeviceNumber { major: block::MAJOR, minor: volume.minor() },
+            target: &[],
+        };
+        at_once(root.ops.create(&root, volume.name().as_bytes(), &what, cx))?;
     }
     for name in ["pts", "shm"] {
         make_directory(&root, name.as_bytes(), if name == "shm" { 0o1777 } else { 0o755 }, cx)?;

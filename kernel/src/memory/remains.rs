@@ -23,6 +23,7 @@ use frame::mm::{PAGE_SIZE, Recovery};
 use refs::{SpinLock, WaitList};
 use tasks::{Body, Next};
 
+use crate::block::cache;
 use crate::sched::{self, Class, Parameters};
 
 /// So many pieces are taken apart by who finds that there is no memory, before others may have their turn: where the pages are charged to a group, each takes some 80,000
@@ -96,7 +97,10 @@ static WORK: WaitList = WaitList::new();
 
 /// How many frames come back at least.
 pub fn owed() -> usize {
-    FRAMES.load(Ordering::Relaxed) + BYTES.load(Ordering::Relaxed) / PAGE_SIZE + frame::spare_frames()
+    FRAMES.load(Ordering::Relaxed)
+        + BYTES.load(Ordering::Relaxed) / PAGE_SIZE
+        + frame::spare_frames()
+        + cache::clean_pages()
 }
 
 /// Takes something over: of its pages at least so many `frames` come back, and of the rest so many `bytes`.
@@ -113,6 +117,11 @@ pub(super) fn leave(what: impl Remainder + 'static, pages: PagesOf, frames: usiz
 
 /// Gives some pages back; whether there were any. The heap is left alone: it may be the one that asks.
 fn recover() -> bool {
+    recover_kept() || cache::give_back()
+}
+
+/// As [`recover`], but leaves the page cache, which is of use where it is.
+fn recover_kept() -> bool {
     recover_pages() || frame::give_stack_back()
 }
 
@@ -155,13 +164,13 @@ fn free_piece() -> bool {
 
 /// Takes a piece apart; whether there was one.
 fn settle_piece() -> bool {
-    recover() || free_piece()
+    recover_kept() || free_piece()
 }
 
 /// Takes some pieces apart, where memory is needed; whether there were any. The caller holds no lock of the heap's.
 #[cold]
 pub fn settle_some() -> bool {
-    (0..PIECES_IN_NEED).take_while(|_| settle_piece()).count() > 0
+    (0..PIECES_IN_NEED).take_while(|_| settle_piece() || cache::give_back()).count() > 0
 }
 
 /// Has allocations ask here, and starts the task that takes the rest apart. Called once, before the first process.

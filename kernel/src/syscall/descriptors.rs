@@ -12,6 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry, file_owner};
 use crate::current::Current;
+use crate::drivers::disk;
 use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
 use crate::fs::fasync;
@@ -378,6 +379,9 @@ fn flock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let (fd, request, argument) = (args.int(0), args.int(1) as u32, args.either(2));
     let name = me.files(cx)?.weak(fd, cx)?;
+    if disk::takes_long(request) {
+        return disk::ioctl_async(cx, me, name, request, argument);
+    }
     complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         if let Some(waker) = waker {

@@ -9,11 +9,13 @@ use refs::WeakRc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
+use crate::block::{Depth, sync_all};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::remove_privileges;
 use crate::fs::read_write::{
     CopyEnd, MOST_BYTES, Position, TransferFlags, Waits, check, check_ranges, copy_async, read_async, read_piece_async,
+    sync_async,
     write_async, write_piece_async,
 };
 use crate::fs::{FileKind, InodeFlags, Lseek, OpenFile, OpenFlags, reserve_fd, tmpfs};
@@ -103,11 +105,11 @@ pub const CALLS: &[Entry] = &[
     ),
     Entry::new(abi::__NR_tee, "tee", Call::Async(tee_async)),
     Entry::partial(abi::__NR_vmsplice, "vmsplice", Call::Async(vmsplice_async), "bytes are copied"),
-    Entry::new(abi::__NR_fsync, "fsync", Call::Step(sync_descriptor)),
-    Entry::new(abi::__NR_fdatasync, "fdatasync", Call::Step(sync_descriptor)),
-    Entry::new(abi::__NR_sync, "sync", Call::Step(|_, _, _| Ok(0))),
+    Entry::new(abi::__NR_fsync, "fsync", Call::Async(sync_descriptor_async)),
+    Entry::new(abi::__NR_fdatasync, "fdatasync", Call::Async(sync_descriptor_async)),
+    Entry::new(abi::__NR_sync, "sync", Call::Async(sync_all_async)),
     Entry::new(abi::__NR_syncfs, "syncfs", Call::Step(syncfs)),
-    Entry::new(abi::__NR_sync_file_range, "sync_file_range", Call::Step(sync_file_range)),
+    Entry::new(abi::__NR_sync_file_range, "sync_file_range", Call::Async(sync_file_range_async)),
     Entry::new(abi::__NR_fadvise64, "fadvise64", Call::Step(fadvise)),
     Entry::new(abi::__NR_readahead, "readahead", Call::Step(readahead)),
     Entry::partial(
@@ -402,12 +404,21 @@ fn vmsplice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     }
 }
 
-fn sync_descriptor(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn sync_descriptor_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let open = me.files(cx)?.get(args.int(0), cx)?;
-    match open.inode(cx)?.kind {
-        FileKind::Regular | FileKind::Directory | FileKind::BlockDevice => Ok(0),
-        _ => Err(Errno::EINVAL.into()),
+    if !matches!(open.inode(cx)?.kind, FileKind::Regular | FileKind::Directory | FileKind::BlockDevice) {
+        return Err(Errno::EINVAL);
     }
+    let name = open.downgrade();
+    drop(open);
+    sync_async(cx, me, name, 0..u64::MAX, Depth::Kept)?;
+    Ok(0)
+}
+
+fn sync_all_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
+    let mut progress = Default::default();
+    complete_async(cx, me, Patience::Forever, |cx, _, waker| sync_all(&mut progress, waker, cx))?;
+    Ok(0)
 }
 
 fn syncfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -415,17 +426,21 @@ fn syncfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(0)
 }
 
-fn sync_file_range(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn sync_file_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let known = abi::SYNC_FILE_RANGE_WAIT_BEFORE | abi::SYNC_FILE_RANGE_WRITE | abi::SYNC_FILE_RANGE_WAIT_AFTER;
     let (offset, len) = (args.long(1) as i64, args.long(2) as i64);
     let open = me.files(cx)?.get(args.int(0), cx)?;
     if args.int(3) as u32 & !known != 0 || offset < 0 || len < 0 || offset.checked_add(len).is_none() {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL);
     }
-    match open.inode(cx)?.kind {
-        FileKind::Regular | FileKind::Directory | FileKind::BlockDevice => Ok(0),
-        _ => Err(Errno::ESPIPE.into()),
+    if !matches!(open.inode(cx)?.kind, FileKind::Regular | FileKind::Directory | FileKind::BlockDevice) {
+        return Err(Errno::ESPIPE);
     }
+    let name = open.downgrade();
+    drop(open);
+    let (start, end) = (offset as u64, if len == 0 { u64::MAX } else { (offset + len) as u64 });
+    sync_async(cx, me, name, start..end, Depth::Written)?;
+    Ok(0)
 }
 
 fn fadvise(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

@@ -98,6 +98,21 @@ impl<T: ?Sized> SpinLock<T> {
         self.within(f)
     }
 
+    /// As [`with`](Self::with), if the lock is free. For code that may be called with any lock held, this one too.
+    #[cfg_attr(feature = "check-locks", track_caller)]
+    pub fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R + Send) -> Option<R> {
+        if !self.raw.try_lock() {
+            return None;
+        }
+        let guard = SpinGuard { lock: self, _on_this_stack_only: PhantomData };
+        let result = f(
+            // SAFETY: the lock is held until `guard` is dropped, and the reference ends before that.
+            unsafe { &mut *self.value.get() },
+        );
+        drop(guard);
+        Some(result)
+    }
+
     /// As [`with`](Self::with), for this crate, which never suspends.
     #[inline(always)]
     #[cfg_attr(feature = "check-locks", track_caller)]

@@ -54,7 +54,7 @@ unsafe extern "C" {
 }
 
 /// Physical memory through the direct map, into which pages of the firmware's are entered as they are needed.
-struct DirectMap;
+pub(super) struct DirectMap;
 
 impl Physical for DirectMap {
     fn read(&self, at: u64, len: usize) -> Option<Vec<u8>> {

@@ -1,6 +1,6 @@
 //! Which device an interrupt is from.
 
-use super::{apic, ioapic, uart};
+use super::{apic, ioapic, messages, uart};
 use crate::irq::IrqCx;
 
 /// An interrupt arrived: from user mode, from the idle loop or in `irq::poll`.
@@ -19,6 +19,9 @@ pub fn dispatch(vector: usize) {
         // The lines are edge-triggered: what arrives from here on interrupts again.
         apic::end_of_interrupt();
         uart::interrupt(line, cx);
+    } else if messages::is_message(vector) {
+        apic::end_of_interrupt();
+        messages::interrupt(vector, cx);
     }
     // Everything else is the controller's spurious vector, which wants no end of interrupt.
 }

@@ -32,7 +32,11 @@ pub mod kernel_map;
 pub mod link_pages;
 #[cfg(target_os = "none")]
 pub mod memory_map;
+#[cfg(target_os = "none")]
+pub mod messages;
 pub mod paging;
+#[cfg(target_os = "none")]
+pub mod pci;
 #[cfg(target_os = "none")]
 pub mod port;
 pub mod registers;

@@ -8,7 +8,7 @@ use tasks::StackSource;
 
 use super::memory_map::{self, LoaderInfo};
 use super::{
-    apic, copy, core_block, cores, descriptors, features, fpu, ioapic, kernel_map, link_pages, rtc, stacks, stop, tsc,
+    apic, copy, core_block, cores, descriptors, features, fpu, ioapic, kernel_map, link_pages, pci, rtc, stacks, stop, tsc,
     user_mode,
 };
 use crate::boot::{BootInfo, config};
@@ -70,6 +70,8 @@ extern "C" fn on_guarded_stack() -> ! {
     });
     let boot_info = Box::leak(Box::new(BootInfo::new(info.command_line, initramfs, info.memory_bytes)));
     cores::start_others(info);
+    pci::init(info);
+    crate::pci::init();
 
     (config().start)(boot_info);
     cores::begin();

@@ -2,6 +2,7 @@
 
 mod buddy;
 mod detached;
+mod dma;
 mod frames;
 mod heap;
 mod io;

@@ -14,6 +14,7 @@ mod read;
 mod wait;
 mod write;
 
+use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -24,9 +25,10 @@ pub use read::{read_async, read_piece_async};
 pub use wait::Wait;
 pub use write::{write_async, write_piece_async};
 
-use super::{Events, OpenFile, OpenFlags};
+use super::{Events, OpenFile, OpenFlags, VfsCaller};
+use crate::block::{Depth, SyncProgress};
 use crate::error::{Errno, Result};
-use crate::step::Stop;
+use crate::step::{Patience, Stop, complete_async};
 use crate::user_memory::UserBuffer;
 
 /// The most bytes of one call, as on Linux.
@@ -83,11 +85,50 @@ fn watch(open: &OpenFile, name: &WeakRc<OpenFile>, interest: Events, waker: Wake
     open.file.poll(interest, Some(waker), cx);
 }
 
+/// As [`watch`], for a transfer that is at byte number `done`.
+fn watch_transfer(
+    open: &OpenFile,
+    name: &WeakRc<OpenFile>,
+    interest: Events,
+    (position, done): (Position, usize),
+    waker: Waker,
+    cx: &Cx,
+) {
+    // On another core somebody else may move the description's offset until the step looks at it.
+    if position == Position::Current && frame::cpu::count() > 1 {
+        return watch(open, name, interest, waker, cx);
+    }
+    name.watch(waker, cx);
+    open.file.watch_at(offset(open, position, done), interest, waker, cx);
+}
+
+/// Writes what was written to a range of a file to the device that keeps it, and waits for that.
+///
+/// # Errors
+/// EBADF; EIO and ENOSPC where that failed, or earlier writes have.
+pub fn sync_async(
+    cx: &mut Cx,
+    me: &mut impl VfsCaller,
+    name: WeakRc<OpenFile>,
+    range: Range<u64>,
+    depth: Depth,
+) -> Result<()> {
+    let mut progress = SyncProgress::default();
+    complete_async(cx, me, Patience::Forever, |cx, _, waker| {
+        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        if let Some(waker) = waker {
+            name.watch(waker, cx);
+        }
+        open.file.sync(range.clone(), depth, &mut progress, waker, cx)
+    })
+}
+
 /// How a transfer goes on that was tried once and stopped so. (Where it waits, the next try says how.)
 #[inline]
 fn first_stop(stop: Stop, name: &WeakRc<OpenFile>, wait: &Wait, cx: &Cx) -> Stop {
     match (stop, name.upgrade(cx)) {
         (_, Err(_)) => Errno::EBADF.into(),
+        (Stop::BlockOnDevice, Ok(_)) if wait.no_wait() => Errno::EAGAIN.into(),
         (Stop::Block, Ok(open)) if !wait.may_begin(&open) => Errno::EAGAIN.into(),
         _ => stop,
     }

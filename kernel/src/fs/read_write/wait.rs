@@ -45,6 +45,11 @@ impl Wait {
         self.no_wait.set(no_wait);
     }
 
+    /// Whether it does not wait, whatever the description's flags say.
+    pub(super) fn no_wait(&self) -> bool {
+        self.no_wait.get()
+    }
+
     /// Whether the call may wait at all.
     #[inline(always)]
     pub(super) fn may_begin(&self, open: &OpenFile) -> bool {
@@ -56,6 +61,7 @@ impl Wait {
     pub fn apply<T>(&self, step: Step<T>, open: &OpenFile, cx: &Cx) -> Step<T> {
         match step {
             Err(Stop::Block) => Err(self.block(open, cx)),
+            Err(Stop::BlockOnDevice) if self.no_wait.get() => Err(Errno::EAGAIN.into()),
             Err(Stop::Error(Errno::EPIPE)) if self.has_waited.get() => Err(self.lost_reader(open, cx).into()),
             step => step,
         }

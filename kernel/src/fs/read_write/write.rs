@@ -1,6 +1,7 @@
 //! Writing the caller's memory to a descriptor, and the signals that come with it.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -8,7 +9,10 @@ use frame::mm::Reader;
 use linux_raw_sys::general::RLIMIT_FSIZE;
 use refs::{Waker, WeakRc};
 
-use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, watch};
+use super::{
+    Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, sync_async, watch_transfer,
+};
+use crate::block::Depth;
 use crate::error::{Errno, Result};
 use crate::fs::dnotify;
 use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
@@ -38,7 +42,7 @@ pub fn write_piece_async(
     } else {
         let open = me.files(cx)?.get_even_path(fd, cx)?;
         check(&open, OpenFlags::can_write, position)?;
-        if open.writes_in_turn && piece.len() > SHORT {
+        if open.writes_in_turn && (piece.len() > SHORT || open.is_seekable) {
             let name = open.downgrade();
             drop(open);
             return write_async(cx, me, name, &[piece], position, TransferFlags::ONE_PIECE);
@@ -88,7 +92,7 @@ fn go_on_writing_async(
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         check(&open, OpenFlags::can_write, position)?;
         if let Some(waker) = waker {
-            watch(&open, &name, Events::OUT, waker, cx);
+            watch_transfer(&open, &name, Events::OUT, (position, done), waker, cx);
         }
         let before = done;
         let step = if open.is_seekable || pieces.len() < 2 || how.what_fits {
@@ -101,14 +105,14 @@ fn go_on_writing_async(
         }
         wait.apply(step, &open, cx)
     };
-    let outcome = match first {
+    let mut outcome = match first {
         Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, &wait, cx), &mut step),
         None => complete_async(cx, me, Patience::Forever, step),
     };
-    if let Ok(open) = name.upgrade(cx)
-        && open.writes_in_turn
+    if let Some(range) = end_writing(name, position, done, me, cx)
+        && let Err(error) = sync_async(cx, me, name, range, Depth::Kept)
     {
-        open.file.end_turn(me, cx);
+        (outcome, done) = (Err(error), 0);
     }
     if let Err(error) = outcome
         && (done == 0 || error == Errno::EPIPE)
@@ -117,6 +121,23 @@ fn go_on_writing_async(
         raise_for(error, name, me, cx);
     }
     finish(outcome, done)
+}
+
+/// What is left to do where writes do not mix, or end with a sync: the range that is to be synced now.
+fn end_writing(
+    name: WeakRc<OpenFile>,
+    position: Position,
+    done: usize,
+    me: &impl VfsCaller,
+    cx: &Cx,
+) -> Option<Range<u64>> {
+    let open = name.upgrade(cx).ok().filter(|open| open.writes_in_turn)?;
+    open.file.end_turn(me, cx);
+    let end = match position {
+        Position::Current => open.offset.load(Ordering::Relaxed),
+        Position::At(start) => start.saturating_add(done as u64),
+    };
+    (done > 0 && open.file.syncs_writes()).then(|| end.saturating_sub(done as u64)..end)
 }
 
 /// Sends the signal that comes with a write to `name` that failed so, or that ended so behind what was written: SIGPIPE, and SIGXFSZ beyond RLIMIT_FSIZE.

@@ -1,0 +1,78 @@
+//! [`MmioWindow`]: the registers of a device.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::mm::Word;
+
+/// A range of a device's registers. Accesses beyond its end, or not at a multiple of their size, reach nothing: they read ones and write nothing, as on a bus where nobody answers.
+#[derive(Debug)]
+pub struct MmioWindow {
+    /// Where it is mapped. (A pointer that several cores may have.)
+    base: AtomicUsize,
+    len: usize,
+}
+
+impl MmioWindow {
+    /// # Safety
+    /// So many bytes of device registers are mapped there, for ever; whatever is read or written there, no memory of the kernel's is accessed by it.
+    #[cfg(target_os = "none")]
+    pub(super) unsafe fn new(base: usize, len: usize) -> Self {
+        MmioWindow { base: AtomicUsize::new(base), len }
+    }
+
+    /// A part of it; `None` if it is not within.
+    pub fn part(&self, offset: usize, len: usize) -> Option<Self> {
+        let is_within = offset.checked_add(len).is_some_and(|end| end <= self.len);
+        let base = self.base.load(Ordering::Relaxed).wrapping_add(offset);
+        is_within.then(|| MmioWindow { base: AtomicUsize::new(base), len })
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn register<T: Word>(&self, offset: usize) -> Option<*mut T> {
+        let is_within = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= self.len);
+        let at = self.base.load(Ordering::Relaxed).wrapping_add(offset);
+        (is_within && at.is_multiple_of(size_of::<T>())).then(|| core::ptr::with_exposed_provenance_mut(at))
+    }
+
+    /// Reads a register.
+    pub fn read<T: Word + Ones>(&self, offset: usize) -> T {
+        // SAFETY: within the window, by the promise that `new` was made.
+        self.register::<T>(offset).map_or(T::ONES, |register| unsafe { register.read_volatile() })
+    }
+
+    /// Writes a register. The device sees it behind all that was written to memory before.
+    pub fn write<T: Word>(&self, offset: usize, value: T) {
+        core::sync::atomic::fence(Ordering::Release);
+        if let Some(register) = self.register::<T>(offset) {
+            // SAFETY: as for `read`.
+            unsafe { register.write_volatile(value) };
+        }
+    }
+
+    /// Tells the device an address, as two registers of 32 bits, the lower one first.
+    pub fn write_address(&self, offset: usize, address: crate::dma::DeviceAddress) {
+        self.write(offset, address.bits() as u32);
+        self.write(offset + 4, (address.bits() >> 32) as u32);
+    }
+}
+
+/// What is read where nobody answers.
+pub trait Ones {
+    /// All bits are 1.
+    const ONES: Self;
+}
+
+macro_rules! ones {
+    ($($word:ident)*) => { $(impl Ones for $word { const ONES: Self = $word::MAX; })* };
+}
+
+ones!(u8 u16 u32 u64);

@@ -1,0 +1,239 @@
+//! [`Disk`]: a device with its page cache, its name, and its partitions; and [`Volume`], what a device number stands for.
+//!
+//! A partition is a window onto the disk's cache: whoever looks at both sees the same, at once. (On Linux each has a cache of its own.)
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use frame::Cx;
+use frame::mm::{UFrame, Writer};
+use refs::{NoSuspend, SpinLock, StrongRc, TempRc, Waker};
+
+use super::cache::PAGE_SECTORS;
+use super::partitions::{self, Partition};
+use super::{
+    Backing, BlockDevice, Cache, Depth, Extent, Keep, Operation, ReadAhead, SECTOR, SyncProgress, transfer_async,
+    wait_async, write_back,
+};
+use crate::error::Errno;
+use crate::step::{Step, Stop};
+
+/// The major number of disks: on Linux the first of those that are given out as needed.
+pub const MAJOR: u32 = 254;
+/// So many minor numbers each disk has: itself and its partitions.
+pub const MINORS: u32 = 16;
+
+/// A disk. It lives for ever.
+pub struct Disk {
+    /// What it is called in `/dev`.
+    pub name: String,
+    /// Its number, from 0.
+    number: u32,
+    /// What it is on.
+    pub device: &'static dyn BlockDevice,
+    /// What the device calls itself.
+    pub serial: String,
+    cache: StrongRc<Cache>,
+    partitions: SpinLock<Vec<Partition>>,
+    /// How many files are open on it or its partitions.
+    open: AtomicUsize,
+}
+
+static DISKS: SpinLock<Vec<&'static Disk>> = SpinLock::new(Vec::new());
+
+/// A disk's own content.
+struct Whole(&'static dyn BlockDevice);
+
+impl Backing for Whole {
+    fn size(&self) -> u64 {
+        self.0.limits().sectors * SECTOR
+    }
+
+    fn locate(&self, index: u32, _cx: &Cx) -> Step<Extent> {
+        let sector = u64::from(index) * PAGE_SECTORS;
+        let pages = self.0.limits().sectors.saturating_sub(sector).div_ceil(PAGE_SECTORS);
+        Ok(Extent::On { device: self.0, sector, pages: pages.clamp(1, u64::from(u32::MAX)) as u32 })
+    }
+
+    fn device(&self) -> &'static dyn BlockDevice {
+        self.0
+    }
+}
+
+/// Names the devices, and looks for partitions on them. Called once, before the first program, with all that drivers have found.
+pub fn start_async(cx: &mut Cx, devices: Vec<&'static dyn BlockDevice>) {
+    if devices.is_empty() {
+        return;
+    }
+    crate::log!("there is no IOMMU: devices are trusted with all memory");
+    write_back::start();
+    for (number, device) in devices.into_iter().enumerate() {
+        let serial = serial_async(cx, device);
+        let disk: &'static Disk = Box::leak(Box::new(Disk {
+            name: format!("vd{}", letters(number)),
+            number: number as u32,
+            device,
+            serial,
+            cache: Cache::new(Box::new(Whole(device)), cx),
+            partitions: SpinLock::new(Vec::new()),
+            open: AtomicUsize::new(0),
+        }));
+        let found = wait_async(cx, |waker, cx| disk.find_partitions(waker, cx));
+        let partitions = found.unwrap_or_else(|error| {
+            crate::log!("{}: its partition table cannot be read: {error:?}", disk.name);
+            Vec::new()
+        });
+        let limits = device.limits();
+        crate::log!(
+            "{}: {} sectors{}, {} partitions",
+            disk.name,
+            limits.sectors,
+            if limits.is_read_only { ", read-only" } else { "" },
+            partitions.len()
+        );
+        *disk.partitions.lock(cx) = partitions;
+        DISKS.lock(cx).push(disk);
+    }
+}
+
+/// What comes behind `vd`: a to z, aa, ab ...
+fn letters(number: usize) -> String {
+    let last = char::from(b'a' + (number % 26) as u8);
+    if number < 26 { last.into() } else { format!("{}{last}", letters(number / 26 - 1)) }
+}
+
+/// What a device calls itself; nothing where it does not say.
+fn serial_async(cx: &mut Cx, device: &'static dyn BlockDevice) -> String {
+    let Some(frame) = UFrame::zeroed() else { return String::new() };
+    let mut bytes = [0; 20];
+    if let Ok(frames) = transfer_async(cx, device, Operation::Identify, (0, 0), vec![frame])
+        && let Some(frame) = frames.first()
+    {
+        // Fresh memory does not fault.
+        let _ = frame.reader(0..bytes.len()).read(&mut bytes);
+    }
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
+    text.iter().copied().take_while(is_text).map(char::from).collect::<String>().trim().into()
+}
+
+/// All disks.
+pub fn disks(cx: &impl NoSuspend) -> Vec<&'static Disk> {
+    DISKS.lock(cx).clone()
+}
+
+/// What is on a device of that minor number.
+pub fn volume(minor: u32, cx: &impl NoSuspend) -> Option<Volume> {
+    let disk = DISKS.lock(cx).get((minor / MINORS) as usize).copied()?;
+    disk.volumes(cx).into_iter().find(|volume| volume.minor() == minor)
+}
+
+impl Disk {
+    /// The disk itself, and its partitions.
+    pub fn volumes(&'static self, cx: &impl NoSuspend) -> Vec<Volume> {
+        let whole = Volume { disk: self, partition: 0, start: 0, sectors: self.device.limits().sectors };
+        let partitions = self.partitions.lock(cx);
+        let parts = partitions.iter().map(|part| Volume {
+            disk: self,
+            partition: part.number,
+            start: part.start,
+            sectors: part.sectors,
+        });
+        core::iter::once(whole).chain(parts).collect()
+    }
+
+    /// Its page cache.
+    pub fn cache<'cx>(&self, cx: &'cx Cx) -> TempRc<'cx, Cache> {
+        self.cache.get(cx)
+    }
+
+    /// The partitions that its table names now.
+    fn find_partitions(&self, waker: Option<Waker>, cx: &Cx) -> Step<Vec<Partition>> {
+        let cache = self.cache(cx);
+        let limits = self.device.limits();
+        partitions::find(limits.sectors, limits.logical_block, &mut |offset, to| {
+            if let Some(waker) = waker {
+                cache.watch(offset, waker, cx);
+            }
+            let len = to.len();
+            let read = cache.read(offset, u64::MAX, &mut Writer::from(to), Keep::Pages(&ReadAhead::default()), cx)?;
+            if read == len { Ok(()) } else { Err(Stop::BlockOnDevice) }
+        })
+    }
+
+    /// Looks for partitions anew (BLKRRPART).
+    ///
+    /// # Errors
+    /// EBUSY while anything but the caller's own file is open on it; those of reading.
+    pub fn reread_partitions(&self, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        if self.open.load(Ordering::Relaxed) > 1 {
+            return Err(Errno::EBUSY.into());
+        }
+        let found = self.find_partitions(waker, cx)?;
+        *self.partitions.lock(cx) = found;
+        Ok(())
+    }
+}
+
+/// A disk, or a partition of one.
+#[derive(Clone, Copy)]
+pub struct Volume {
+    /// The disk.
+    pub disk: &'static Disk,
+    /// The partition's number; 0: all of the disk.
+    pub partition: u32,
+    /// Its first sector on the disk.
+    pub start: u64,
+    /// How many sectors it has.
+    pub sectors: u64,
+}
+
+impl Volume {
+    /// What it is called in `/dev`.
+    pub fn name(&self) -> String {
+        match self.partition {
+            0 => self.disk.name.clone(),
+            number => format!("{}{number}", self.disk.name),
+        }
+    }
+
+    /// Its minor number.
+    pub fn minor(&self) -> u32 {
+        self.disk.number * MINORS + self.partition
+    }
+
+    /// How many bytes it has.
+    pub fn size(&self) -> u64 {
+        self.sectors * SECTOR
+    }
+
+    /// Its bytes on the disk.
+    pub fn bytes(&self) -> Range<u64> {
+        self.start * SECTOR..(self.start + self.sectors) * SECTOR
+    }
+
+    /// A file is open on it from now on, or no longer.
+    pub fn count_open(&self, change: isize) {
+        self.disk.open.fetch_add(change as usize, Ordering::Relaxed);
+    }
+}
+
+/// Writes what is dirty on all disks, and waits for it (sync(2)). `progress` is the caller's, and begins as nothing: how many disks are done, and how far the next is.
+///
+/// # Errors
+/// `BlockOnDevice`, with the waker entered.
+pub fn sync_all(progress: &mut (usize, SyncProgress), waker: Option<Waker>, cx: &Cx) -> Step<()> {
+    while let Some(disk) = DISKS.lock(cx).get(progress.0).copied() {
+        let outcome = disk.cache(cx).sync(0..u64::MAX, Depth::Kept, &mut progress.1, waker, cx);
+        if let Err(stop @ (Stop::BlockOnDevice | Stop::NoMemory)) = outcome {
+            return Err(stop);
+        }
+        *progress = (progress.0 + 1, SyncProgress::default());
+    }
+    Ok(())
+}

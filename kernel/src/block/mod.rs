@@ -1,0 +1,31 @@
+//! Block devices: what drivers of disks provide, and what everybody else sees of them.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `request` | a piece of work for a device, who owns it, who is told |
+//! | `device`, `statistics` | what a driver provides, and what it has done |
+//! | [`cache`] | pages of what is on devices |
+//! | `write_back` | the task that writes dirty pages back |
+//! | `disk`, [`partitions`] | devices with names, their caches, and their parts |
+//!
+//! *Who owns what.* A request is the device's from its submission until its owner has been told, exactly once; with it the frames, which the device may read or write all that time. Whoever asked for it waits for its
+//! outcome elsewhere, and may end sooner: nothing is taken back from a device, and nobody waits for it in order to end. So an end takes as long as ever, and frames that are under way come back when the device is done with them. A device that never answers keeps them, and those
+//! who wait for it, who can be killed.
+//!
+//! *Steps.* Whatever needs a device is a step that says `BlockOnDevice`. Only fatal signals end such a wait, and O_NONBLOCK does not count.
+//!
+//! *A device that is gone* (broken, or unplugged) fails all that it had to do and all that comes, with EIO.
+
+pub mod cache;
+mod device;
+mod disk;
+pub mod partitions;
+mod request;
+mod statistics;
+mod write_back;
+
+pub use cache::{Backing, Cache, Depth, Extent, Keep, ReadAhead, SyncProgress, Wanted};
+pub use device::{BlockDevice, Limits};
+pub use disk::{Disk, MAJOR, Volume, disks, start_async, sync_all, volume};
+pub use request::{Operation, Owner, Refused, Request, SECTOR, Transfer, transfer_async, wait_async};
+pub use statistics::Statistics;
