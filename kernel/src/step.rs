@@ -62,7 +62,7 @@ pub trait Source: Send + Sync {
 
 /// What a step was refused for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Wanted {
+pub struct Wanted {
     source: WeakRc<dyn Source>,
     what: u64,
 }
@@ -107,6 +107,20 @@ impl Absent {
         Absent(())
     }
 
+    /// Has a waker woken when it has come. What that is, to be compared.
+    pub fn watch(self, waker: Waker, cx: &Cx) -> Option<Wanted> {
+        let wanted = self.wanted(cx);
+        if let Some(wanted) = wanted {
+            wanted.watch(waker, cx);
+        }
+        wanted
+    }
+
+    /// Whether it is this that must come, and anything.
+    pub fn is(self, wanted: Option<Wanted>, cx: &Cx) -> bool {
+        wanted.is_some() && self.wanted(cx) == wanted
+    }
+
     fn wanted(self, cx: &Cx) -> Option<Wanted> {
         *ABSENT[frame::cpu::current_core()].0.lock(cx)
     }
@@ -122,13 +136,10 @@ impl Absent {
         me: &mut C,
         again: impl FnOnce(&Cx, &mut C) -> Option<Absent>,
     ) -> Result<()> {
-        let wanted = self.wanted(cx);
         let waker = tasks::prepare(cx);
-        if let Some(wanted) = wanted {
-            wanted.watch(waker, cx);
-        }
+        let wanted = self.watch(waker, cx);
         match again(cx, me) {
-            Some(absent) if absent.wanted(cx) == wanted => {
+            Some(absent) if absent.is(wanted, cx) => {
                 park_async(cx, me, Patience::Forever, Interruption::KillOnly, waker)
             }
             _ => {
@@ -367,11 +378,8 @@ fn complete_slowly_async<C: Caller, T>(
             }
             Stop::NoMemory => me.make_room_async(cx)?,
             Stop::Absent(absent) => {
-                wanted = absent.wanted(cx);
                 let prepared = tasks::prepare(cx);
-                if let Some(wanted) = &wanted {
-                    wanted.watch(prepared, cx);
-                }
+                wanted = absent.watch(prepared, cx);
                 waker = Some(prepared);
             }
             Stop::Pause(interruption) => me.pause_async(cx, interruption)?,
@@ -406,7 +414,7 @@ fn complete_slowly_async<C: Caller, T>(
                     error => error,
                 })?;
             }
-            (Err(Stop::Absent(absent)), Some(waker)) if wanted.is_some() && absent.wanted(cx) == wanted => {
+            (Err(Stop::Absent(absent)), Some(waker)) if absent.is(wanted, cx) => {
                 park_async(cx, me, Patience::Forever, Interruption::KillOnly, waker)?;
             }
             (Err(next), _) => {

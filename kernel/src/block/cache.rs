@@ -1,6 +1,6 @@
 //! [`Cache`]: the page cache of a device, or of whatever else has its content on one.
 //!
-//! A page is looked for by its index, in steps: one that is not there is asked of the device, and the step says `BlockOnDevice` until it has come. Where the pages of an index are on which device says a [`Backing`]: a
+//! A page is looked for by its index, in steps: one that is not there is asked of the device, and the step says `Absent` until it has come. Where the pages of an index are on which device says a [`Backing`]: a
 //! disk's is the disk itself, a file's will be what its file system says.
 //!
 //! | state of a page | meaning |
@@ -28,13 +28,13 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, Reader, UFrame, Writer};
-use refs::{SpinGuard, SpinLock, StrongRc, WaitList, Waker, WeakRc};
+use refs::{Gone, SpinGuard, SpinLock, StrongRc, WaitList, Waker, WeakRc};
 
 use super::write_back;
 use super::{BlockDevice, Operation, Owner, Refused, Request, SECTOR, Transfer};
 use crate::error::{Errno, Result};
 use crate::radix::RadixTree;
-use crate::step::{Step, Stop};
+use crate::step::{Absent, Source, Step, Stop};
 
 const PAGE: u64 = PAGE_SIZE as u64;
 /// Sectors of a page.
@@ -76,7 +76,7 @@ pub trait Backing: Send + Sync {
     /// Where the page of that index is, and those behind it.
     ///
     /// # Errors
-    /// Whatever a step may say: `BlockOnDevice` where that itself must be read first.
+    /// Whatever a step may say: `Absent` where that itself must be read first.
     fn locate(&self, index: u32, cx: &Cx) -> Step<Extent>;
 
     /// The device that has to be told to keep what was written (`Flush`).
@@ -115,6 +115,19 @@ struct Content {
     /// The number of the next write, and the numbers of those that are under way, the oldest first.
     next_write: u64,
     writes: Vec<u64>,
+}
+
+/// Of what is [watched](Source::watch), besides the index of a page: there must be fewer dirty pages.
+const TO_WRITE: u64 = 1 << 63;
+
+impl Source for Cache {
+    fn watch(&self, what: u64, waker: Waker, cx: &Cx) {
+        self.waiting(what as u32).register(waker, cx);
+        self.device().room().register(waker, cx);
+        if what & TO_WRITE != 0 {
+            FEWER_DIRTY.register(waker, cx);
+        }
+    }
 }
 
 /// Pages by their index.
@@ -168,7 +181,8 @@ pub fn give_back() -> bool {
     let taken = CACHES.try_with(|caches| {
         let mut taken = 0;
         for cache in caches.iter() {
-            taken += cache.with(|cache| cache.content.try_with(|content| content.take_away(TAKEN_AT_ONCE)).unwrap_or(0));
+            taken +=
+                cache.with(|cache| cache.content.try_with(|content| content.take_away(TAKEN_AT_ONCE)).unwrap_or(0));
             if taken >= TAKEN_AT_ONCE {
                 break;
             }
@@ -399,31 +413,19 @@ impl Cache {
         &self.waiting[(index / 8) as usize % LISTS]
     }
 
-    /// Enters a waker where it is woken when the page at `offset` has come, or when a device has room to be asked for it.
-    pub fn watch(&self, offset: u64, waker: Waker, cx: &Cx) {
-        self.waiting((offset / PAGE) as u32).register(waker, cx);
-        self.device().room().register(waker, cx);
-    }
-
-    /// As [`watch_to_write`](Self::watch_to_write), for who cannot know which page it will be.
-    pub fn watch_all(&self, waker: Waker, cx: &Cx) {
-        for list in &self.waiting {
-            list.register(waker, cx);
+    /// The page of an index must come first, or (with [`TO_WRITE`]) there must be fewer dirty ones.
+    #[cold]
+    fn absent(&self, what: u64, cx: &Cx) -> Stop {
+        match self.name.upgrade(cx) {
+            Ok(this) => Stop::Absent(Absent::note(this.unsize::<dyn Source>(|cache| cache, cx).downgrade(), what, cx)),
+            Err(Gone) => Errno::EIO.into(),
         }
-        self.device().room().register(waker, cx);
-        FEWER_DIRTY.register(waker, cx);
-    }
-
-    /// As [`watch`](Self::watch), for one that is to be written: also where it is woken when there are fewer dirty pages.
-    pub fn watch_to_write(&self, offset: u64, waker: Waker, cx: &Cx) {
-        self.watch(offset, waker, cx);
-        FEWER_DIRTY.register(waker, cx);
     }
 
     /// The page of that index.
     ///
     /// # Errors
-    /// `BlockOnDevice` where it must come first; EIO if it could not be read; `NoMemory`.
+    /// `Absent` where it must come first; EIO if it could not be read; `NoMemory`.
     pub fn page(&self, index: u32, wanted: Wanted<'_>, cx: &Cx) -> Step<UFrame> {
         self.with_page(index, wanted, cx, |frame| Ok(frame.clone()))
     }
@@ -438,9 +440,12 @@ impl Cache {
                     Wanted::Ahead(ahead, count) => (ahead.missed(index, count), false),
                     Wanted::Once(count) => (count, true),
                 };
-                Err(self.start_reading(index, count, is_once, cx).err().unwrap_or(Stop::BlockOnDevice))
+                Err(self
+                    .start_reading(index, count, is_once, cx)
+                    .err()
+                    .unwrap_or_else(|| self.absent(index.into(), cx)))
             }
-            Some(State::Reading) => Err(Stop::BlockOnDevice),
+            Some(State::Reading) => Err(self.absent(index.into(), cx)),
             Some(State::Failed(error)) => {
                 content.forget(index);
                 Err(error.into())
@@ -469,7 +474,7 @@ impl Cache {
     /// Asks the device for up to `count` pages from `index` on: as many as are not there, lie together on it, and fit in a request.
     ///
     /// # Errors
-    /// `BlockOnDevice`: it has no room; `NoMemory`; EIO.
+    /// `Absent`: it has no room; `NoMemory`; EIO.
     fn start_reading(&self, index: u32, count: u32, is_once: bool, cx: &Cx) -> Step<()> {
         let count = count.min(self.end().saturating_sub(index));
         if count == 0 {
@@ -517,7 +522,11 @@ impl Cache {
             let _ = last.writer(len..PAGE_SIZE).zero(PAGE_SIZE - len);
         }
         let work = Work { cache: self.name, pages: index..index + count, write: None };
-        self.submit(device, Operation::Read, (sector, (bytes.div_ceil(SECTOR)) as u32), frames, work, content, cx)
+        let sectors = (sector, bytes.div_ceil(SECTOR) as u32);
+        self.submit(device, Operation::Read, sectors, frames, work, content, cx).map_err(|stop| match stop {
+            Stop::BlockOnDevice => self.absent(index.into(), cx),
+            stop => stop,
+        })
     }
 
     /// Gives the device something to do with pages whose states say so already; takes that back if it does not take it.
@@ -625,7 +634,7 @@ impl Cache {
     /// Reads from `offset` on, up to `end`: how many bytes, 0 at the end.
     ///
     /// # Errors
-    /// `BlockOnDevice`; a fault of `to`; EIO; `NoMemory`.
+    /// `Absent`; a fault of `to`; EIO; `NoMemory`.
     pub fn read(&self, offset: u64, end: u64, to: &mut Writer<'_>, how: Keep<'_>, cx: &Cx) -> Step<usize> {
         let end = end.min(self.size()).min(offset.saturating_add(to.remaining() as u64));
         let mut at = offset;
@@ -639,7 +648,8 @@ impl Cache {
                 Keep::Nothing => Wanted::Once(count),
             };
             let index = page_index(at)?;
-            let outcome = self.with_page(index, wanted, cx, |frame| Ok(frame.reader(within..within + len).copy_to(to)?));
+            let outcome =
+                self.with_page(index, wanted, cx, |frame| Ok(frame.reader(within..within + len).copy_to(to)?));
             at += (left - to.remaining()) as u64;
             match outcome {
                 Ok(_) => {}
@@ -653,7 +663,7 @@ impl Cache {
     /// Writes from `offset` on, up to `end`: how many bytes.
     ///
     /// # Errors
-    /// `BlockOnDevice`; a fault of `from`; EIO of a page of which a part is written and which cannot be read; `NoMemory`.
+    /// `Absent`; a fault of `from`; EIO of a page of which a part is written and which cannot be read; `NoMemory`.
     pub fn write(&self, offset: u64, end: u64, from: &mut Reader<'_>, cx: &Cx) -> Step<usize> {
         let end = end.min(self.size()).min(offset.saturating_add(from.remaining() as u64));
         let mut at = offset;
@@ -673,7 +683,7 @@ impl Cache {
     fn write_page(&self, at: u64, end: u64, from: &mut Reader<'_>, cx: &Cx) -> Step<usize> {
         if is_over_limit() {
             write_back::note_dirty(self, cx);
-            return Err(Stop::BlockOnDevice);
+            return Err(self.absent(TO_WRITE | (at / PAGE), cx));
         }
         let (index, within) = (page_index(at)?, (at % PAGE) as usize);
         let len = (PAGE - within as u64).min(end - at) as usize;
@@ -681,7 +691,7 @@ impl Cache {
         let mut content = self.content.lock(cx);
         let state = content.page(index).map(|page| page.state);
         match state {
-            Some(State::Reading) => return Err(Stop::BlockOnDevice),
+            Some(State::Reading) => return Err(self.absent(index.into(), cx)),
             Some(State::Failed(error)) => {
                 content.forget(index);
                 if !is_whole {
@@ -705,7 +715,7 @@ impl Cache {
         }
         drop(content);
         if !is_whole {
-            return Err(self.start_reading(index, 1, false, cx).err().unwrap_or(Stop::BlockOnDevice));
+            return Err(self.start_reading(index, 1, false, cx).err().unwrap_or_else(|| self.absent(index.into(), cx)));
         }
         let frame = self.new_frame(cx)?;
         // A page of which only a part could be copied is left as it is on the device.
@@ -781,7 +791,8 @@ impl Cache {
         waker: Option<Waker>,
         cx: &Cx,
     ) -> Step<()> {
-        let pages = (range.start / PAGE).min(u64::from(u32::MAX)) as u32..range.end.div_ceil(PAGE).min(u64::from(self.end())) as u32;
+        let pages = (range.start / PAGE).min(u64::from(u32::MAX)) as u32
+            ..range.end.div_ceil(PAGE).min(u64::from(self.end())) as u32;
         if let Some(waker) = waker {
             self.written.register(waker, cx);
             self.device().room().register(waker, cx);
@@ -814,14 +825,17 @@ impl Cache {
                 Phase::Flush(begun @ None) => {
                     *begun = Some(Transfer::start(self.device(), Operation::Flush, (0, 0), Vec::new(), None, cx)?);
                 }
-                Phase::Flush(Some(flush)) => return Ok(flush.get(cx).poll(waker, cx).map(|_| ())?),
+                Phase::Flush(Some(flush)) => return flush.get(cx).poll(waker, cx).map(|_| ()),
             }
         }
     }
 
     /// Forgets the pages of a range that nobody works on, those that are dirty as well if `with_dirty` says so: the device's content is another.
     pub fn forget(&self, range: Range<u64>, with_dirty: bool, cx: &Cx) {
-        let (mut at, end) = ((range.start / PAGE).min(u64::from(u32::MAX)) as u32, range.end.div_ceil(PAGE).min(u64::from(self.end())) as u32);
+        let (mut at, end) = (
+            (range.start / PAGE).min(u64::from(u32::MAX)) as u32,
+            range.end.div_ceil(PAGE).min(u64::from(self.end())) as u32,
+        );
         let mut content = self.content.lock(cx);
         while let Some((index, page)) = content.pages.next(at).filter(|(index, _)| *index < end) {
             match page.state {
@@ -844,11 +858,8 @@ impl Cache {
     /// # Errors
     /// EIO, ENOMEM.
     pub fn page_async(cache: WeakRc<Cache>, cx: &mut Cx, index: u32) -> Result<UFrame> {
-        super::wait_async(cx, |waker, cx| {
+        super::wait_async(cx, |_, cx| {
             let cache = cache.upgrade(cx).map_err(|_| Errno::EIO)?;
-            if let Some(waker) = waker {
-                cache.watch(u64::from(index) * PAGE, waker, cx);
-            }
             cache.page(index, Wanted::Ahead(&ReadAhead::default(), 1), cx)
         })
     }

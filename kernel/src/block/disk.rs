@@ -83,7 +83,7 @@ pub fn start_async(cx: &mut Cx, devices: Vec<&'static dyn BlockDevice>) {
             partitions: SpinLock::new(Vec::new()),
             open: AtomicUsize::new(0),
         }));
-        let found = wait_async(cx, |waker, cx| disk.find_partitions(waker, cx));
+        let found = wait_async(cx, |_, cx| disk.find_partitions(cx));
         let partitions = found.unwrap_or_else(|error| {
             crate::log!("{}: its partition table cannot be read: {error:?}", disk.name);
             Vec::new()
@@ -153,16 +153,19 @@ impl Disk {
     }
 
     /// The partitions that its table names now.
-    fn find_partitions(&self, waker: Option<Waker>, cx: &Cx) -> Step<Vec<Partition>> {
+    fn find_partitions(&self, cx: &Cx) -> Step<Vec<Partition>> {
         let cache = self.cache(cx);
         let limits = self.device.limits();
         partitions::find(limits.sectors, limits.logical_block, &mut |offset, to| {
-            if let Some(waker) = waker {
-                cache.watch(offset, waker, cx);
+            let mut done = 0;
+            while done < to.len() {
+                let (at, mut rest) = (offset.saturating_add(done as u64), Writer::from(&mut to[done..]));
+                match cache.read(at, u64::MAX, &mut rest, Keep::Pages(&ReadAhead::default()), cx)? {
+                    0 => return Err(Errno::EIO.into()),
+                    read => done += read,
+                }
             }
-            let len = to.len();
-            let read = cache.read(offset, u64::MAX, &mut Writer::from(to), Keep::Pages(&ReadAhead::default()), cx)?;
-            if read == len { Ok(()) } else { Err(Stop::BlockOnDevice) }
+            Ok(())
         })
     }
 
@@ -170,11 +173,11 @@ impl Disk {
     ///
     /// # Errors
     /// EBUSY while anything but the caller's own file is open on it; those of reading.
-    pub fn reread_partitions(&self, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+    pub fn reread_partitions(&self, cx: &Cx) -> Step<()> {
         if self.open.load(Ordering::Relaxed) > 1 {
             return Err(Errno::EBUSY.into());
         }
-        let found = self.find_partitions(waker, cx)?;
+        let found = self.find_partitions(cx)?;
         *self.partitions.lock(cx) = found;
         Ok(())
     }

@@ -10,19 +10,17 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use frame::Cx;
 use frame::mm::{Reader, Writer};
 use linux_raw_sys::ioctl::{
-    BLKALIGNOFF, BLKBSZGET, BLKDISCARD, BLKDISCARDZEROES, BLKFLSBUF, BLKGETSIZE, BLKGETSIZE64, BLKIOMIN, BLKIOOPT, BLKPBSZGET, BLKRAGET,
-    BLKROGET, BLKROTATIONAL, BLKRRPART, BLKSSZGET, BLKZEROOUT,
+    BLKALIGNOFF, BLKBSZGET, BLKDISCARD, BLKDISCARDZEROES, BLKFLSBUF, BLKGETSIZE, BLKGETSIZE64, BLKIOMIN, BLKIOOPT,
+    BLKPBSZGET, BLKRAGET, BLKROGET, BLKROTATIONAL, BLKRRPART, BLKSSZGET, BLKZEROOUT,
 };
 use refs::{StrongRc, Waker, WeakRc};
 
-use crate::block::{
-    self, Depth, Keep, MAJOR, Operation, ReadAhead, SECTOR, SyncProgress, Transfer, Volume,
-};
+use crate::block::{self, Depth, Keep, MAJOR, Operation, ReadAhead, SECTOR, SyncProgress, Transfer, Volume};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
-use crate::fs::{DeviceNumber, Events, File, Lseek, OpenFile, OpenFlags, VfsCaller};
+use crate::fs::{DeviceNumber, File, Lseek, OpenFile, OpenFlags, VfsCaller};
 use crate::reclaim::Held;
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::Argument;
@@ -75,7 +73,7 @@ impl BlockFile {
     fn check_alignment(&self, offset: u64, len: usize) -> Result<()> {
         let block = u64::from(self.volume.disk.device.limits().logical_block);
         let is_direct = self.is_direct.load(Ordering::Relaxed);
-        if is_direct && (offset | len as u64) % block != 0 { Err(Errno::EINVAL) } else { Ok(()) }
+        if is_direct && !(offset | len as u64).is_multiple_of(block) { Err(Errno::EINVAL) } else { Ok(()) }
     }
 }
 
@@ -108,22 +106,6 @@ impl File for BlockFile {
         // There is nothing behind the end.
         let end = self.volume.size();
         Ok((self.write(end, from, me, cx)?, end))
-    }
-
-    fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
-        if let Some(waker) = waker {
-            self.volume.disk.cache(cx).watch_all(waker, cx);
-        }
-        interest & (Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL)
-    }
-
-    fn watch_at(&self, offset: u64, interest: Events, waker: Waker, cx: &Cx) {
-        let (at, _) = self.on_disk(offset);
-        let cache = self.volume.disk.cache(cx);
-        match interest.contains(Events::OUT) {
-            true => cache.watch_to_write(at, waker, cx),
-            false => cache.watch(at, waker, cx),
-        }
     }
 
     fn sync(
@@ -243,11 +225,11 @@ pub fn ioctl_async(
         Long::Zero(range) => fill_async(cx, me, name, range, Operation::WriteZeroes),
         Long::Reread => {
             sync_async(cx, me, name, true)?;
-            with_file_async(cx, me, name, |file, waker, cx| {
+            with_file_async(cx, me, name, |file, _, cx| {
                 if file.volume.partition != 0 {
                     return Err(Errno::EINVAL.into());
                 }
-                file.volume.disk.reread_partitions(waker, cx)
+                file.volume.disk.reread_partitions(cx)
             })
         }
     }?;

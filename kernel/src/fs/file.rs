@@ -134,11 +134,6 @@ pub trait File: Any + Send + Sync {
         interest & (Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL)
     }
 
-    /// Enters the waker where something happens that lets a read or write at `offset` go on. Only files that keep pages of a device know better than [`poll`](Self::poll).
-    fn watch_at(&self, _offset: u64, interest: Events, waker: Waker, cx: &Cx) {
-        self.poll(interest, Some(waker), cx);
-    }
-
     /// Writes what was written to a range of it to the device that keeps it, and waits for that: fsync(2). `progress` is the caller's, and begins as nothing. What could not be written since it was
     /// opened, or since this was last asked, is an error.
     fn sync(

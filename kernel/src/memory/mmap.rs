@@ -234,7 +234,14 @@ impl AddressSpace {
                 Ok(start) => return Ok(start),
                 Err(Stop::Error(error)) => return Err(error),
                 Err(Stop::Pause(_) | Stop::Again) => {}
-                Err(Stop::Block | Stop::BlockUntil(_) | Stop::BlockOnDevice | Stop::Fault { .. } | Stop::NoMemory | Stop::Absent(_)) => {
+                Err(
+                    Stop::Block
+                    | Stop::BlockUntil(_)
+                    | Stop::BlockOnDevice
+                    | Stop::Fault { .. }
+                    | Stop::NoMemory
+                    | Stop::Absent(_),
+                ) => {
                     return Err(Errno::ENOMEM);
                 }
             }

@@ -37,7 +37,7 @@ pub fn init(info: &'static LoaderInfo) {
     LOADER_INFO.set(Some(info));
     let space = info.root_pointer.and_then(|pointer| acpi::config_space(&cores::DirectMap, pointer));
     if let Some(space) = space
-        && space.base + (u64::from(space.last_bus) + 1 << 20) <= LIMIT
+        && space.base + ((u64::from(space.last_bus) + 1) << 20) <= LIMIT
     {
         LAST_BUS.store(space.last_bus.into(), Ordering::Relaxed);
         BASE.store(space.base, Ordering::Relaxed);
@@ -46,7 +46,7 @@ pub fn init(info: &'static LoaderInfo) {
 
 fn config_space() -> Option<Range<u64>> {
     let base = BASE.load(Ordering::Relaxed);
-    (base != 0).then(|| base..base + (LAST_BUS.load(Ordering::Relaxed) + 1 << 20))
+    (base != 0).then(|| base..base + ((LAST_BUS.load(Ordering::Relaxed) + 1) << 20))
 }
 
 /// The configuration space.

@@ -85,23 +85,6 @@ fn watch(open: &OpenFile, name: &WeakRc<OpenFile>, interest: Events, waker: Wake
     open.file.poll(interest, Some(waker), cx);
 }
 
-/// As [`watch`], for a transfer that is at byte number `done`.
-fn watch_transfer(
-    open: &OpenFile,
-    name: &WeakRc<OpenFile>,
-    interest: Events,
-    (position, done): (Position, usize),
-    waker: Waker,
-    cx: &Cx,
-) {
-    // On another core somebody else may move the description's offset until the step looks at it.
-    if position == Position::Current && frame::cpu::count() > 1 {
-        return watch(open, name, interest, waker, cx);
-    }
-    name.watch(waker, cx);
-    open.file.watch_at(offset(open, position, done), interest, waker, cx);
-}
-
 /// Writes what was written to a range of a file to the device that keeps it, and waits for that.
 ///
 /// # Errors
@@ -128,7 +111,7 @@ pub fn sync_async(
 fn first_stop(stop: Stop, name: &WeakRc<OpenFile>, wait: &Wait, cx: &Cx) -> Stop {
     match (stop, name.upgrade(cx)) {
         (_, Err(_)) => Errno::EBADF.into(),
-        (Stop::BlockOnDevice, Ok(_)) if wait.no_wait() => Errno::EAGAIN.into(),
+        (Stop::Absent(_), Ok(_)) if wait.no_wait() => Errno::EAGAIN.into(),
         (Stop::Block, Ok(open)) if !wait.may_begin(&open) => Errno::EAGAIN.into(),
         _ => stop,
     }

@@ -6,7 +6,7 @@ use frame::Cx;
 use frame::mm::{PAGE_SIZE, Writer};
 use refs::{Waker, WeakRc};
 
-use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, watch_transfer};
+use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, watch};
 use crate::error::{Errno, Result};
 use crate::fs::dnotify;
 use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
@@ -99,7 +99,7 @@ fn go_on_reading_async(
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         check(&open, OpenFlags::can_read, position)?;
         if let Some(waker) = waker {
-            watch_transfer(&open, &name, Events::IN, (position, done), waker, cx);
+            watch(&open, &name, Events::IN, waker, cx);
         }
         let step = read_step(&open, pieces, &mut done, position, how, me, cx);
         wait.apply(step, &open, cx)

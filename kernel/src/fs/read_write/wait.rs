@@ -61,7 +61,7 @@ impl Wait {
     pub fn apply<T>(&self, step: Step<T>, open: &OpenFile, cx: &Cx) -> Step<T> {
         match step {
             Err(Stop::Block) => Err(self.block(open, cx)),
-            Err(Stop::BlockOnDevice) if self.no_wait.get() => Err(Errno::EAGAIN.into()),
+            Err(Stop::Absent(_)) if self.no_wait.get() => Err(Errno::EAGAIN.into()),
             Err(Stop::Error(Errno::EPIPE)) if self.has_waited.get() => Err(self.lost_reader(open, cx).into()),
             step => step,
         }

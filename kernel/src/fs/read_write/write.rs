@@ -9,9 +9,7 @@ use frame::mm::Reader;
 use linux_raw_sys::general::RLIMIT_FSIZE;
 use refs::{Waker, WeakRc};
 
-use super::{
-    Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, sync_async, watch_transfer,
-};
+use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, sync_async, watch};
 use crate::block::Depth;
 use crate::error::{Errno, Result};
 use crate::fs::dnotify;
@@ -92,7 +90,7 @@ fn go_on_writing_async(
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         check(&open, OpenFlags::can_write, position)?;
         if let Some(waker) = waker {
-            watch_transfer(&open, &name, Events::OUT, (position, done), waker, cx);
+            watch(&open, &name, Events::OUT, waker, cx);
         }
         let before = done;
         let step = if open.is_seekable || pieces.len() < 2 || how.what_fits {
