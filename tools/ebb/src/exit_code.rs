@@ -14,7 +14,7 @@ pub const TABLE: &str = "\
 Exit codes:
   the program's own, or 128+n if signal n ended it; and of ebb itself:
   118  QEMU failed, the machine stopped, or something failed on the host
-  119  the root file system cannot be read
+  119  the root file system cannot be read, or a disk cannot be used
   120  the command line makes no sense
   121  QEMU, KVM or a part of Ebb is missing (`ebb doctor` says more), or the kernel cannot do what was asked for
   122  not a program for x86-64 Linux, a corrupt ELF file, or a library is missing
@@ -30,7 +30,7 @@ const ENOENT: i32 = 2;
 pub fn of(error: &Error) -> u8 {
     match error {
         Error::Died { .. } | Error::Io { .. } => 118,
-        Error::BadRootfs { .. } => 119,
+        Error::BadRootfs { .. } | Error::BadDisk { .. } => 119,
         Error::QemuMissing(_) | Error::KvmUnusable(_) | Error::NotBuilt { .. } | Error::NoReclaim => INCOMPLETE,
         Error::NoTerminal => USAGE,
         Error::NotAProgram { .. } | Error::LibraryMissing { .. } => 122,
@@ -54,6 +54,7 @@ mod tests {
         let errors = [
             Error::Died { why: text(), log: None },
             Error::BadRootfs { path: path(), why: text() },
+            Error::BadDisk { path: path(), why: text() },
             Error::QemuMissing("qemu"),
             Error::NotAProgram { path: path(), why: text() },
             Error::TooLittleMemory { given: 1, why: text() },

@@ -1,7 +1,7 @@
 //! The options that say which machine to start; the same for every subcommand.
 
 use clap::Args;
-use ebb_guest::{Accel, ConsoleUse, Cpus, Kernel, Machine, Mebibytes, Result, artifacts};
+use ebb_guest::{Accel, ConsoleUse, Cpus, Disk, Kernel, Machine, Mebibytes, Result, artifacts};
 use std::path::PathBuf;
 
 /// Which machine to start.
@@ -14,6 +14,10 @@ pub struct MachineArguments {
     /// Cores of the machine, 1 to 8 [default: as many as this process may use of the host's, at most 8].
     #[arg(long, value_name = "N")]
     cpus: Option<Cpus>,
+
+    /// A raw image that the machine has as a disk, /dev/vda the first; :ro keeps the guest from writing it. May be repeated.
+    #[arg(long, value_name = "IMAGE[:ro]")]
+    disk: Vec<Disk>,
 
     /// Who executes the machine's instructions: auto takes kvm where it works.
     #[arg(long, value_name = "auto|tcg|kvm", default_value = "auto")]
@@ -34,6 +38,7 @@ impl MachineArguments {
         let kernel = Kernel::open(&artifacts::KERNEL.find(self.kernel.as_deref())?)?;
         let console = if self.kernel_log { ConsoleUse::Shown } else { ConsoleUse::Kept };
         let cpus = self.cpus.unwrap_or_else(Cpus::of_host);
-        Ok(Machine { memory: self.memory, cpus, accel: self.accel, console, ..Machine::new(kernel) })
+        let disks = self.disk.clone();
+        Ok(Machine { memory: self.memory, cpus, disks, accel: self.accel, console, ..Machine::new(kernel) })
     }
 }

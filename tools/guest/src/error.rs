@@ -64,6 +64,15 @@ pub enum Error {
         why: String,
     },
 
+    /// An image cannot be a disk.
+    #[error("{path}: {why}", path = .path.display())]
+    BadDisk {
+        /// The image.
+        path: PathBuf,
+        /// What is wrong with it, and what helps.
+        why: String,
+    },
+
     /// The machine would not have enough memory to come up, or this host has not enough for it.
     #[error("a machine with {given} MiB of memory cannot be: {why}")]
     TooLittleMemory {

@@ -19,6 +19,7 @@ pub mod artifacts;
 pub mod bare;
 pub mod console;
 mod cpus;
+mod disk;
 mod error;
 mod guest;
 pub mod image;
@@ -32,6 +33,7 @@ pub mod stretch;
 
 pub use accel::Accel;
 pub use cpus::Cpus;
+pub use disk::Disk;
 pub use ebb_protocol::{Exit, OutputStream};
 pub use error::{Error, Result};
 pub use guest::{Guest, Interrupt, Output, Remote};

@@ -1,6 +1,6 @@
 //! What a machine is made of, before it is started.
 
-use crate::{Accel, Cpus, Kernel};
+use crate::{Accel, Cpus, Disk, Kernel};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -52,6 +52,8 @@ pub struct Machine {
     pub memory: Mebibytes,
     /// Its cores.
     pub cpus: Cpus,
+    /// Its disks.
+    pub disks: Vec<Disk>,
     /// Who executes its instructions.
     pub accel: Accel,
     /// QEMU's processor model.
@@ -75,6 +77,7 @@ impl Machine {
             kernel,
             memory: Mebibytes(512),
             cpus: Cpus::ONE,
+            disks: Vec::new(),
             accel: Accel::Auto,
             cpu: "max,-la57".into(),
             kernel_options: String::new(),

@@ -2,7 +2,7 @@
 
 use crate::error::Doing;
 use crate::kernel::PowerState;
-use crate::{Error, Machine, Result};
+use crate::{Disk, Error, Machine, Result};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -50,6 +50,7 @@ impl Qemu {
     pub fn start(machine: &Machine, image: &Path, init: &str, directory: &Path) -> Result<Self> {
         let qemu = find_qemu().ok_or(Error::QemuMissing(QEMU))?;
         let accel = machine.accel.choose(machine.cpus)?;
+        machine.disks.iter().try_for_each(Disk::check)?;
         let doing = || "starting QEMU".to_owned();
         let console = listen(&directory.join("console")).doing(doing)?;
         let line = listen(&directory.join("line")).doing(doing)?;
@@ -81,6 +82,9 @@ impl Qemu {
             let path = directory.join(name);
             command.arg("-chardev").arg(format!("socket,id={name},path={}", path.display()));
             command.args(["-serial", &format!("chardev:{name}")]);
+        }
+        for (number, disk) in machine.disks.iter().enumerate() {
+            command.args(disk.arguments(number, machine.cpus.count()));
         }
         command
             .args(&machine.qemu_options)
