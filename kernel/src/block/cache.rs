@@ -22,6 +22,7 @@
 //! Locks: `content` is taken before a device's queue, never with a copy to or from user memory longer than a page; and by allocations that find no memory, if it is free.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -66,6 +67,8 @@ pub enum Extent {
         /// At least one.
         pages: u32,
     },
+    /// Not as it is, such as where it is compressed: [`Backing::make`] makes one page.
+    Made,
 }
 
 /// Where the content of a cache is.
@@ -78,6 +81,14 @@ pub trait Backing: Send + Sync {
     /// # Errors
     /// Whatever a step may say: `Absent` where that itself must be read first.
     fn locate(&self, index: u32, cx: &Cx) -> Step<Extent>;
+
+    /// Makes the content of the page of that index, which is zeros so far, where [`locate`](Self::locate) says [`Extent::Made`].
+    ///
+    /// # Errors
+    /// Whatever a step may say.
+    fn make(&self, _index: u32, _to: &mut Writer<'_>, _cx: &Cx) -> Step<()> {
+        Err(Errno::EIO.into())
+    }
 
     /// The device that has to be told to keep what was written (`Flush`).
     fn device(&self) -> &'static dyn BlockDevice;
@@ -151,7 +162,14 @@ static DIRTY: AtomicUsize = AtomicUsize::new(0);
 /// Writers wait here while there are too many dirty pages.
 static FEWER_DIRTY: WaitList = WaitList::new();
 /// All caches.
-static CACHES: SpinLock<Vec<StrongRc<Cache>>> = SpinLock::new(Vec::new());
+static CACHES: SpinLock<BTreeMap<usize, StrongRc<Cache>>> = SpinLock::new(BTreeMap::new());
+/// Where the next round of those whose pages are taken away goes on in [`CACHES`].
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// The number of a cache in [`CACHES`].
+fn name_number(cache: WeakRc<Cache>) -> usize {
+    cache.address()
+}
 
 /// How many pages can be had back.
 pub fn clean_pages() -> usize {
@@ -180,10 +198,13 @@ pub fn give_back() -> bool {
     }
     let taken = CACHES.try_with(|caches| {
         let mut taken = 0;
-        for cache in caches.iter() {
+        let next = NEXT.load(Ordering::Relaxed);
+        for (number, cache) in caches.range(next..).chain(caches.range(..next)) {
             taken +=
                 cache.with(|cache| cache.content.try_with(|content| content.take_away(TAKEN_AT_ONCE)).unwrap_or(0));
             if taken >= TAKEN_AT_ONCE {
+                // It may have more.
+                NEXT.store(*number, Ordering::Relaxed);
                 break;
             }
         }
@@ -368,6 +389,13 @@ impl Owner for Work {
     }
 }
 
+impl Drop for Cache {
+    fn drop(&mut self) {
+        // What is dirty is the business of whoever closes it.
+        CLEAN.fetch_sub(core::mem::take(&mut self.content.get_mut().clean), Ordering::Relaxed);
+    }
+}
+
 impl Cache {
     /// An empty one. It is known to those who need memory until it is [closed](Self::close).
     pub fn new(backing: Box<dyn Backing>, cx: &Cx) -> StrongRc<Self> {
@@ -380,8 +408,27 @@ impl Cache {
             failures: AtomicU64::new(0),
             is_listed: AtomicBool::new(false),
         });
-        CACHES.lock(cx).push(cache.share());
+        CACHES.lock(cx).insert(name_number(cache.downgrade()), cache.share());
         cache
+    }
+
+    /// What it was the content of ends: with its last owner its pages do.
+    pub fn close(&self) {
+        let number = name_number(self.name);
+        // It ends with nothing locked.
+        drop(CACHES.with(|caches| caches.remove(&number)));
+    }
+
+    /// Tells `each` those pages of a range (short: some tens of pages) that are here.
+    pub fn each_present(&self, indices: Range<u64>, each: &mut dyn FnMut(u64, UFrame), cx: &Cx) {
+        let content = self.content.lock(cx);
+        for index in indices {
+            let Ok(number) = u32::try_from(index) else { return };
+            let page = content.page(number).filter(|page| !matches!(page.state, State::Reading | State::Failed(_)));
+            if let Some(frame) = page.and_then(|page| page.frame.clone()) {
+                each(index, frame);
+            }
+        }
     }
 
     /// Its name.
@@ -484,10 +531,13 @@ impl Cache {
             Extent::On { device, sector, pages } => {
                 (device, sector, count.min(pages).min(device.limits().most_frames as u32))
             }
-            Extent::Hole { .. } => {
+            extent @ (Extent::Hole { .. } | Extent::Made) => {
                 let frame = self.new_frame(cx)?;
                 // Fresh memory does not fault.
                 let _ = frame.writer(0..PAGE_SIZE).zero(PAGE_SIZE);
+                if matches!(extent, Extent::Made) {
+                    self.backing.make(index, &mut frame.writer(0..PAGE_SIZE), cx)?;
+                }
                 let mut content = self.content.lock(cx);
                 if content.page(index).is_none() {
                     content.enter(index, frame, State::Clean, is_once);

@@ -234,6 +234,7 @@ pub fn set_attribute(
         return Err(Errno::E2BIG.into());
     }
     crate::memory::admit()?;
+    inode.load_attributes(cx)?;
     let mut attributes = inode.attributes.lock(cx);
     let there = attributes.get_or_insert_default();
     match how {
@@ -261,10 +262,11 @@ pub fn set_attribute(
 ///
 /// # Errors
 /// ENODATA, EOPNOTSUPP, EACCES.
-pub fn attribute(inode: &Inode, name: &[u8], me: &impl VfsCaller, cx: &Cx) -> Result<Vec<u8>> {
+pub fn attribute(inode: &Inode, name: &[u8], me: &impl VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
     check_attribute(inode, name, Want::READ, me, cx)?;
+    inode.load_attributes(cx)?;
     let attributes = inode.attributes.lock(cx);
-    attributes.as_ref().and_then(|there| there.get(name)).cloned().ok_or(Errno::ENODATA)
+    Ok(attributes.as_ref().and_then(|there| there.get(name)).cloned().ok_or(Errno::ENODATA)?)
 }
 
 /// removexattr(2).
@@ -280,6 +282,7 @@ pub fn remove_attribute(
 ) -> Step<()> {
     mount.check_writable(cx)?;
     check_attribute(inode, name, Want::WRITE, me, cx)?;
+    inode.load_attributes(cx)?;
     let mut attributes = inode.attributes.lock(cx);
     let there = attributes.as_mut().filter(|there| there.contains_key(name)).ok_or(Errno::ENODATA)?;
     inode.ops.keep_attribute(inode, name, None, cx)?;
@@ -294,7 +297,8 @@ pub fn remove_attribute(
 ///
 /// # Errors
 /// The thread is gone.
-pub fn attribute_names(inode: &Inode, me: &impl VfsCaller, cx: &Cx) -> Result<Vec<u8>> {
+pub fn attribute_names(inode: &Inode, me: &impl VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
+    inode.load_attributes(cx)?;
     let privileged = Subject::of(me, cx)?.has(Capability::SysAdmin);
     let attributes = inode.attributes.lock(cx);
     let mut names = Vec::new();

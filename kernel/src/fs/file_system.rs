@@ -72,12 +72,28 @@ pub struct FileSystem {
     pub options: Vec<u8>,
     /// Taken by whatever changes its tree of names.
     pub tree: SpinLock<()>,
+    /// Whether nothing of it is ever written: each of its mounts is read-only.
+    pub is_read_only: bool,
     next_inode: AtomicU64,
+    mounts: AtomicU32,
+    kept: SpinLock<Option<StrongRc<dyn Kept>>>,
 }
+
+/// What a file system keeps as long as it is mounted, and which may own its inodes.
+pub trait Kept: Send + Sync {}
 
 impl FileSystem {
     /// A new instance.
     pub fn new(name: &'static str, magic: u32, options: Vec<u8>) -> StrongRc<FileSystem> {
+        Self::make(name, magic, options, false)
+    }
+
+    /// A new instance of which nothing is ever written.
+    pub fn new_read_only(name: &'static str, magic: u32, options: Vec<u8>) -> StrongRc<FileSystem> {
+        Self::make(name, magic, options, true)
+    }
+
+    fn make(name: &'static str, magic: u32, options: Vec<u8>, is_read_only: bool) -> StrongRc<FileSystem> {
         static NEXT_DEVICE: AtomicU32 = AtomicU32::new(1);
         StrongRc::new(FileSystem {
             name,
@@ -86,8 +102,28 @@ impl FileSystem {
             capacity: Capacity::default(),
             options,
             tree: SpinLock::new(()),
+            is_read_only,
+            mounts: AtomicU32::new(0),
+            kept: SpinLock::new(None),
             next_inode: AtomicU64::new(1),
         })
+    }
+
+    /// Has it keep something from now, before its first mount, until its last mount ends.
+    pub fn keep(&self, kept: StrongRc<dyn Kept>) {
+        self.kept.with(|place| *place = Some(kept));
+    }
+
+    /// There is one mount of it more.
+    pub(super) fn begin_mount(&self) {
+        self.mounts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// There is one mount of it less. With the last one goes what it keeps.
+    pub(super) fn end_mount(&self) {
+        if self.mounts.fetch_sub(1, Ordering::AcqRel) == 1 {
+            drop(self.kept.with(Option::take));
+        }
     }
 
     /// A number for a new inode.

@@ -11,6 +11,8 @@ use super::cgroup;
 use super::devices::register_drivers;
 use super::initramfs::{self, make_directory};
 use super::proc;
+use super::stored::erofs::Erofs;
+use super::stored::{self, Format};
 use super::tmpfs::{self, Directory};
 use super::types::{Origin, register_types};
 use super::{Creation, DeviceNumber, FileKind, FileSystemType, Instance, MOUNTS, Mount, MountFlags, Path};
@@ -29,6 +31,7 @@ const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "sysfs", origin: Origin::Memory(|_, _| sysfs::new()) },
     FileSystemType { name: "cgroup2", origin: Origin::Memory(cgroup::instance) },
     FileSystemType { name: "devpts", origin: Origin::Memory(|_, cx| devpts::instance(cx)) },
+    FileSystemType { name: Erofs::NAME, origin: Origin::Device(stored::mount::<Erofs>) },
 ];
 
 /// The one instance of devtmpfs.

@@ -21,7 +21,9 @@ use super::inode_flags::InodeFlags;
 use super::leases::FileLeases;
 use super::locks::FileLocks;
 use super::{DeviceNumber, FileKind, FileSystem, InodeOps, Metadata, Timestamp};
+use crate::credentials::FileCapabilities;
 use crate::error::{Errno, Result};
+use crate::step::Step;
 
 /// A directory and a name in it: where an inode is in its file system's tree. The name is kept here as well as in the directory, so that nobody
 /// has to look through a directory for it.
@@ -83,6 +85,8 @@ pub struct Inode {
     pub attachment: SpinLock<Option<Box<dyn Any + Send + Sync>>>,
     /// Extended attributes by name.
     pub attributes: SpinLock<Option<Box<Attributes>>>,
+    /// Whether they are still where the file system keeps them.
+    must_load: AtomicBool,
     /// Whether one of them gives a program capabilities, which writing to it takes away.
     pub has_file_capabilities: AtomicBool,
     /// [`InodeFlags`].
@@ -105,7 +109,9 @@ impl Inode {
         dentry: Dentry,
         ops: Box<dyn InodeOps>,
     ) -> Self {
+        let must_load = AtomicBool::new(ops.keeps_attributes());
         Inode {
+            must_load,
             number,
             kind: FileKind::of_mode(metadata.mode).unwrap_or(FileKind::Regular),
             device: metadata.device,
@@ -148,6 +154,30 @@ impl Inode {
     /// Whether it has names, as far as it keeps them: for destructors, which have no context.
     pub fn has_names(&self) -> bool {
         self.metadata.with(|metadata| metadata.links > 0)
+    }
+
+    /// Sees to it that [`attributes`](Self::attributes) are all there are.
+    ///
+    /// # Errors
+    /// Those of the file system that keeps them.
+    #[inline(always)]
+    pub fn load_attributes(&self, cx: &Cx) -> Step<()> {
+        if self.must_load.load(Ordering::Acquire) { self.load_attributes_now(cx) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn load_attributes_now(&self, cx: &Cx) -> Step<()> {
+        let loaded = self.ops.load_attributes(self, cx)?;
+        let mut attributes = self.attributes.lock(cx);
+        if self.must_load.load(Ordering::Relaxed) {
+            if !loaded.is_empty() {
+                let has_capabilities = loaded.iter().any(|(name, _)| name == FileCapabilities::ATTRIBUTE);
+                self.has_file_capabilities.store(has_capabilities, Ordering::Relaxed);
+                *attributes = Some(Box::new(loaded.into_iter().collect()));
+            }
+            self.must_load.store(false, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// Mode, owner and group, for permission checks.

@@ -25,6 +25,12 @@ impl InodeCache {
         InodeCache { inodes: SpinLock::new(BTreeMap::new()) }
     }
 
+    /// The inode of that number, if it is here and fresh.
+    pub fn get<'cx>(&self, number: u64, cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
+        let inode = self.inodes.lock(cx).get(&number).map(|inode| inode.get(cx));
+        inode.filter(|inode| !inode.ops.is_stale(cx))
+    }
+
     /// The inode of that number; a new one by `make` if there is none or it is stale. `make` must not use this cache.
     pub fn get_or_insert<'cx>(
         &self,
@@ -32,8 +38,7 @@ impl InodeCache {
         cx: &'cx Cx,
         make: impl FnOnce() -> Result<Inode>,
     ) -> Result<TempRc<'cx, Inode>> {
-        let cached = self.inodes.lock(cx).get(&number).map(|inode| inode.get(cx));
-        if let Some(inode) = cached.filter(|inode| !inode.ops.is_stale(cx)) {
+        if let Some(inode) = self.get(number, cx) {
             return Ok(inode);
         }
         let inode = StrongRc::new(make()?);

@@ -72,6 +72,7 @@ fn remove_privileged_bits(inode: &Inode, mode: u32, group: u32, me: &dyn VfsCall
 /// The file system's, which keeps them.
 #[inline]
 pub fn remove_file_capabilities(inode: &Inode, cx: &Cx) -> Step<()> {
+    inode.load_attributes(cx)?;
     if !inode.has_file_capabilities.load(Ordering::Relaxed) {
         return Ok(());
     }

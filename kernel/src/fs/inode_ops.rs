@@ -102,6 +102,16 @@ pub trait InodeOps: Any + Send + Sync {
     /// Its metadata, which were [kept](Inode::begin_keeping), change. They may be locked. File systems in memory keep nothing.
     fn must_be_kept(&self, _this: &Inode) {}
 
+    /// Whether its extended attributes are to be [loaded](Self::load_attributes).
+    fn keeps_attributes(&self) -> bool {
+        false
+    }
+
+    /// Its extended attributes, names and values.
+    fn load_attributes(&self, _this: &Inode, _cx: &Cx) -> Step<Vec<(Vec<u8>, Vec<u8>)>> {
+        Ok(Vec::new())
+    }
+
     /// Keeps an extended attribute, `None` for none of that name, before the inode's own copy of them is changed. ENOSPC.
     fn keep_attribute(&self, _this: &Inode, _name: &[u8], _value: Option<&[u8]>, _cx: &Cx) -> Step<()> {
         Ok(())

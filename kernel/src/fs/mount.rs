@@ -97,6 +97,11 @@ impl Mount {
     /// A mount that is nowhere yet.
     pub fn new(file_system: StrongRc<FileSystem>, root: StrongRc<Inode>, source: Vec<u8>, flags: MountFlags) -> Self {
         static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+        let is_read_only = file_system.with(|file_system| {
+            file_system.begin_mount();
+            file_system.is_read_only
+        });
+        let flags = if is_read_only { flags | MountFlags::READ_ONLY } else { flags };
         Mount {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             file_system,
@@ -147,6 +152,9 @@ impl Mount {
         let now = self.flags.load(Ordering::Relaxed);
         let new = MountFlags::from_bits_truncate(now).remounted(flags);
         let closes = new.contains(MountFlags::READ_ONLY) && now & MountFlags::READ_ONLY.bits() == 0;
+        if !new.contains(MountFlags::READ_ONLY) && self.file_system.with(|file_system| file_system.is_read_only) {
+            return Err(Errno::EROFS.into());
+        }
         if now & CLOSING == 0 && closes && self.writers.load(Ordering::Relaxed) > 0 {
             return Err(Errno::EBUSY.into());
         }
@@ -416,6 +424,12 @@ impl<'a, 'cx> MountPoint<'a, 'cx> {
     fn keep(mut self) -> (WeakRc<Mount>, WeakRc<Inode>) {
         self.is_kept = true;
         (self.on.mount.downgrade(), self.on.inode.downgrade())
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        self.file_system.with(FileSystem::end_mount);
     }
 }
 

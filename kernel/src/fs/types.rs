@@ -1,5 +1,7 @@
 //! Which types of file system can be mounted: the VFS is told at boot.
 
+use alloc::vec::Vec;
+
 use frame::Cx;
 use refs::{NoSuspend, SpinLock, StrongRc};
 
@@ -46,6 +48,18 @@ pub fn register_types(types: &'static [FileSystemType], cx: &impl NoSuspend) {
 /// The file systems that can be mounted.
 pub fn types(cx: &impl NoSuspend) -> &'static [FileSystemType] {
     *TYPES.lock(cx)
+}
+
+impl OnDevice<'_> {
+    /// The options as `/proc/mounts` shows them, with a leading comma.
+    pub fn options_shown(&self) -> Vec<u8> {
+        let mut shown = Vec::new();
+        if !self.options.is_empty() {
+            shown.push(b',');
+            shown.extend_from_slice(self.options);
+        }
+        shown
+    }
 }
 
 /// A type of file system by name.

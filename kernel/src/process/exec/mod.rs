@@ -271,7 +271,7 @@ fn open_interpreter(
 }
 
 /// Who the program acts for, and whether that is more than the caller could (set-user-ID, set-group-ID).
-fn credentials_for(file: &OpenFile, me: &Current, cx: &Cx) -> Result<(Credentials, bool)> {
+fn credentials_for(file: &OpenFile, me: &Current, cx: &Cx) -> Step<(Credentials, bool)> {
     let thread = me.thread(cx)?;
     let mut credentials = thread.credentials.lock(cx).clone();
     let inode = file.location.inode.get(cx);
@@ -280,6 +280,7 @@ fn credentials_for(file: &OpenFile, me: &Current, cx: &Cx) -> Result<(Credential
     let is_trusted = !file.location.mount.get(cx).flags().contains(MountFlags::NO_SUID);
     let sets_ids = is_trusted && !no_new_privileges;
     let has_group = mode & (abi::S_ISGID | abi::S_IXGRP) == abi::S_ISGID | abi::S_IXGRP;
+    inode.load_attributes(cx)?;
     let attribute = inode.attributes.lock(cx).as_ref().and_then(|all| all.get(FileCapabilities::ATTRIBUTE)).cloned();
     let program = Execution {
         user: (sets_ids && mode & abi::S_ISUID != 0).then_some(Uid::new(uid)),
