@@ -25,7 +25,7 @@ const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "ramfs", make: |options, _| tmpfs::new("ramfs", options) },
     FileSystemType { name: "devtmpfs", make: |_, cx| devices(cx) },
     FileSystemType { name: "proc", make: |_, cx| proc::instance(cx) },
-    FileSystemType { name: "sysfs", make: |_, _| sysfs::new() },
+    FileSystemType { name: "sysfs", make: |_, cx| sysfs::new(cx) },
     FileSystemType { name: "cgroup2", make: cgroup::instance },
     FileSystemType { name: "devpts", make: |_, cx| devpts::instance(cx) },
 ];

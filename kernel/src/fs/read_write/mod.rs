@@ -80,12 +80,14 @@ pub fn check(open: &OpenFile, allowed: fn(OpenFlags) -> bool, position: Position
 }
 
 /// Enters the waker wherever it must be.
+#[inline(always)]
 fn watch(open: &OpenFile, name: &WeakRc<OpenFile>, interest: Events, waker: Waker, cx: &Cx) {
     name.watch(waker, cx);
     open.file.poll(interest, Some(waker), cx);
 }
 
 /// As [`watch`], for a transfer that is at byte number `done`.
+#[inline(always)]
 fn watch_transfer(
     open: &OpenFile,
     name: &WeakRc<OpenFile>,
@@ -95,7 +97,8 @@ fn watch_transfer(
     cx: &Cx,
 ) {
     // On another core somebody else may move the description's offset until the step looks at it.
-    if position == Position::Current && frame::cpu::count() > 1 {
+    let is_known = open.is_seekable && (position != Position::Current || frame::cpu::count() == 1);
+    if !is_known {
         return watch(open, name, interest, waker, cx);
     }
     name.watch(waker, cx);
@@ -128,8 +131,8 @@ pub fn sync_async(
 fn first_stop(stop: Stop, name: &WeakRc<OpenFile>, wait: &Wait, cx: &Cx) -> Stop {
     match (stop, name.upgrade(cx)) {
         (_, Err(_)) => Errno::EBADF.into(),
-        (Stop::BlockOnDevice, Ok(_)) if wait.no_wait() => Errno::EAGAIN.into(),
         (Stop::Block, Ok(open)) if !wait.may_begin(&open) => Errno::EAGAIN.into(),
+        (Stop::BlockOnDevice, Ok(_)) if wait.no_wait() => Errno::EAGAIN.into(),
         _ => stop,
     }
 }
