@@ -14,6 +14,24 @@ pub fn give_stack_back() -> bool {
     false
 }
 
+/// Gives a test a context: that of a task which never suspends, on a thread that has no other.
+///
+/// # Panics
+/// If it is called within itself.
+pub fn with_context<R>(f: impl FnOnce(&mut refs::Cx) -> R) -> R {
+    use std::cell::Cell;
+
+    std::thread_local! {
+        static IS_ONE: Cell<bool> = const { Cell::new(false) };
+    }
+    assert!(!IS_ONE.replace(true), "there is one context on each stack");
+    // SAFETY: the only one on this thread's stack, as was just asked. It has no worker: to suspend with it ends the test.
+    let mut cx = unsafe { refs::Cx::new(std::ptr::null()) };
+    let result = f(&mut cx);
+    IS_ONE.set(false);
+    result
+}
+
 /// The cores that there are: one, if a test does not pretend that there are more.
 #[cfg(not(ebb_shuttle))]
 pub mod pretended {

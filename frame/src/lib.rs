@@ -62,5 +62,5 @@ pub use hosted::{irq, power, serial, time, user};
 pub use arch::machine::stacks::{STACK_BYTES as KERNEL_STACK_BYTES, give_spare_back as give_stack_back, spare_frames};
 pub use boot::{BootInfo, Config};
 #[cfg(not(target_os = "none"))]
-pub use hosted::{KERNEL_STACK_BYTES, give_stack_back, spare_frames};
+pub use hosted::{KERNEL_STACK_BYTES, give_stack_back, spare_frames, with_context};
 pub use refs::{Cx, NoSuspend};

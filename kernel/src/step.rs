@@ -139,9 +139,7 @@ impl Absent {
         let waker = tasks::prepare(cx);
         let wanted = self.watch(waker, cx);
         match again(cx, me) {
-            Some(absent) if absent.is(wanted, cx) => {
-                park_async(cx, me, Patience::Forever, Interruption::KillOnly, waker)
-            }
+            Some(absent) if absent.is(wanted, cx) => park_on_device_async(cx, me),
             _ => {
                 tasks::finish_wait(cx);
                 Ok(())
@@ -404,9 +402,6 @@ fn complete_slowly_async<C: Caller, T>(
                 return Ok(value);
             }
             (Err(Stop::Block), Some(waker)) => park_async(cx, me, patience, interruption, waker)?,
-            (Err(Stop::BlockOnDevice), Some(waker)) => {
-                park_async(cx, me, Patience::Forever, Interruption::KillOnly, waker)?;
-            }
             (Err(Stop::BlockUntil(end)), Some(waker)) => {
                 park_async(cx, me, Patience::Until(end), interruption, waker).map_err(|error| match error {
                     Errno::ETIMEDOUT => Errno::EAGAIN,
@@ -414,9 +409,10 @@ fn complete_slowly_async<C: Caller, T>(
                     error => error,
                 })?;
             }
-            (Err(Stop::Absent(absent)), Some(waker)) if absent.is(wanted, cx) => {
-                park_async(cx, me, Patience::Forever, Interruption::KillOnly, waker)?;
+            (Err(Stop::Absent(absent)), Some(_)) if absent.is(wanted, cx) => {
+                park_on_device_async(cx, me)?;
             }
+            (Err(Stop::BlockOnDevice), Some(_)) => park_on_device_async(cx, me)?,
             (Err(next), _) => {
                 tasks::finish_wait(cx);
                 stop = next;
@@ -428,6 +424,19 @@ fn complete_slowly_async<C: Caller, T>(
             Err(next) => next,
         };
     }
+}
+
+/// Parks until a device has answered, in the wait that was begun.
+#[cold]
+#[inline(never)]
+fn park_on_device_async<C: Caller>(cx: &mut Cx, me: &C) -> Result<()> {
+    if let Some(error) = me.interrupted(Interruption::KillOnly, cx) {
+        tasks::finish_wait(cx);
+        return Err(error);
+    }
+    me.note_wait(cx);
+    tasks::park_async(cx);
+    Ok(())
 }
 
 /// Parks in the wait of `waker` until it is woken.

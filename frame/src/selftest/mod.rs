@@ -4,6 +4,7 @@
 //! wrong; a panic ends the run.
 
 mod crash;
+mod devices;
 mod in_turn;
 mod machine;
 mod memory;
@@ -31,7 +32,7 @@ pub type Test = (&'static str, fn(&mut Cx) -> Outcome);
 
 /// The tests of `frame`.
 pub fn tests() -> impl Iterator<Item = Test> {
-    [machine::TESTS, memory::TESTS, single_step::TESTS, user_code::TESTS, scheduling::TESTS]
+    [machine::TESTS, devices::TESTS, memory::TESTS, single_step::TESTS, user_code::TESTS, scheduling::TESTS]
         .into_iter()
         .flatten()
         .copied()

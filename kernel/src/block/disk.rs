@@ -215,6 +215,11 @@ impl Volume {
         self.sectors * SECTOR
     }
 
+    /// What was done with it; of a partition nothing is counted.
+    pub fn statistics(&self) -> [u64; 17] {
+        if self.partition == 0 { self.disk.device.statistics().figures() } else { [0; 17] }
+    }
+
     /// Its bytes on the disk.
     pub fn bytes(&self) -> Range<u64> {
         self.start * SECTOR..(self.start + self.sectors) * SECTOR

@@ -29,3 +29,14 @@ pub use device::{BlockDevice, Limits};
 pub use disk::{Disk, MAJOR, Volume, disks, start_async, sync_all, volume};
 pub use request::{Operation, Owner, Refused, Request, SECTOR, Transfer, transfer_async, wait_async};
 pub use statistics::Statistics;
+
+/// The right to use simulated memory, of which there is one for all tests.
+#[cfg(test)]
+pub(crate) fn test_memory() -> std::sync::MutexGuard<'static, ()> {
+    use std::sync::{Mutex, Once, PoisonError};
+    static ALONE: Mutex<()> = Mutex::new(());
+    static ONCE: Once = Once::new();
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    ONCE.call_once(|| frame::mm::simulate(8192, &crate::memory::buddy::FRAMES, &crate::memory::slab::SLABS));
+    alone
+}

@@ -28,7 +28,7 @@ const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "ramfs", origin: Origin::Memory(|options, _| tmpfs::new("ramfs", options)) },
     FileSystemType { name: "devtmpfs", origin: Origin::Memory(|_, cx| devices(cx)) },
     FileSystemType { name: "proc", origin: Origin::Memory(|_, cx| proc::instance(cx)) },
-    FileSystemType { name: "sysfs", origin: Origin::Memory(|_, _| sysfs::new()) },
+    FileSystemType { name: "sysfs", origin: Origin::Memory(|_, cx| sysfs::new(cx)) },
     FileSystemType { name: "cgroup2", origin: Origin::Memory(cgroup::instance) },
     FileSystemType { name: "devpts", origin: Origin::Memory(|_, cx| devpts::instance(cx)) },
     FileSystemType { name: Erofs::NAME, origin: Origin::Device(stored::mount::<Erofs>) },

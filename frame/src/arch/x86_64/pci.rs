@@ -1,7 +1,9 @@
 //! The way to PCI: its configuration space, and the addresses at which devices can be.
+//!
+//! Where the old ports answer they are used: they reach all that is needed, and to ask them is quicker than to find and map the configuration space in memory, which is what machines without them have.
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use refs::RawSpin;
 use tasks::StaticRef;
@@ -12,7 +14,7 @@ use super::{cores, port};
 use crate::acpi;
 use crate::pci::{ConfigAccess, FunctionId, Hole};
 
-/// The ports through which the configuration space can be reached where it is not in memory: first the address is written, then the data are read or written.
+/// The ports through which the configuration space can be reached: first the address is written, then the data are read or written.
 const ADDRESS: u16 = 0xcf8;
 const DATA: u16 = 0xcfc;
 const ENABLED: u32 = 1 << 31;
@@ -26,16 +28,31 @@ const LIMIT: u64 = 1 << 39;
 const PAGE: u64 = 4096;
 
 static LOADER_INFO: StaticRef<LoaderInfo> = StaticRef::none();
-/// Where the configuration space is in memory; 0: it is not.
+/// Where the configuration space is in memory; 0: it is not, or nobody has looked.
 static BASE: AtomicU64 = AtomicU64::new(0);
 static LAST_BUS: AtomicU64 = AtomicU64::new(255);
+static HAS_PORTS: AtomicBool = AtomicBool::new(false);
 /// Of the two ports one at a time may use them.
 static PORTS: RawSpin = RawSpin::new();
 
 /// Finds the configuration space. Called once, at boot, before [`crate::pci::init`].
 pub fn init(info: &'static LoaderInfo) {
     LOADER_INFO.set(Some(info));
-    let space = info.root_pointer.and_then(|pointer| acpi::config_space(&cores::DirectMap, pointer));
+    // SAFETY: the port reaches nothing but the configuration space, and only with the other one.
+    let has_ports = unsafe {
+        port::write_u32(ADDRESS, ENABLED);
+        port::read_u32(ADDRESS) == ENABLED
+    };
+    HAS_PORTS.store(has_ports, Ordering::Relaxed);
+    if !has_ports {
+        find_in_memory();
+    }
+}
+
+/// Finds out where the configuration space is in memory.
+fn find_in_memory() {
+    let pointer = LOADER_INFO.get().and_then(|info| info.root_pointer);
+    let space = pointer.and_then(|pointer| acpi::config_space(&cores::DirectMap, pointer));
     if let Some(space) = space
         && space.base + ((u64::from(space.last_bus) + 1) << 20) <= LIMIT
     {
@@ -53,9 +70,9 @@ fn config_space() -> Option<Range<u64>> {
 pub struct Config;
 
 impl Config {
-    /// Where a register is in memory; `None` if it is not.
+    /// Where a register is in memory; `None` if ports lead to it.
     fn register(&self, id: FunctionId, register: u16) -> Option<*mut u32> {
-        let space = config_space()?;
+        let space = config_space().filter(|_| !HAS_PORTS.load(Ordering::Relaxed))?;
         let page = space.start
             + (u64::from(id.bus) << 20 | u64::from(id.device & 31) << 15 | u64::from(id.function & 7) << 12);
         if page >= space.end {
@@ -115,6 +132,8 @@ fn ram() -> impl Iterator<Item = Range<u64>> {
 
 /// The addresses that can be given to devices, as far as the machine says.
 pub fn hole() -> Hole {
+    // It may be there beside the ports.
+    find_in_memory();
     let memory_end = ram().map(|range| range.end).filter(|end| *end <= HOLE.end).max().unwrap_or(0);
     let mut hole = Hole::new(HOLE.start.max(memory_end)..HOLE.end);
     if let Some(space) = config_space() {

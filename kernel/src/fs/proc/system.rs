@@ -16,7 +16,7 @@ use crate::memory::overcommit;
 use crate::process::THREADS;
 use crate::sched::load_average;
 use crate::time::{SECOND, clock};
-use crate::{arch, cgroup, process, sched, utsname};
+use crate::{arch, block, cgroup, process, sched, utsname};
 
 /// The entries of the root that are no processes.
 pub const ENTRIES: &[Entry] = &[
@@ -37,9 +37,9 @@ pub const ENTRIES: &[Entry] = &[
     text("cgroups", cgroups),
     text("cmdline", cmdline),
     text("devices", devices),
-    text("partitions", |text, _, _, _| add(text, "major minor  #blocks  name\n\n")),
+    text("partitions", partitions),
     text("swaps", |text, _, _, _| add(text, "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n")),
-    text("diskstats", |_, _, _, _| Ok(())),
+    text("diskstats", diskstats),
     text("modules", |_, _, _, _| Ok(())),
     text("interrupts", interrupts),
     text("vmstat", vmstat),
@@ -93,20 +93,22 @@ fn meminfo(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<
         stored += file_system.capacity.used_pages.load(core::sync::atomic::Ordering::Relaxed) as usize;
     }
     let stored = stored.min(total.saturating_sub(free));
+    // The page cache of devices: what is clean counts as free.
+    let cached = block::cache::clean_pages() + block::cache::dirty_pages();
     for (name, value) in [
         ("MemTotal", kib(total)),
-        ("MemFree", kib(free)),
+        ("MemFree", kib(free.saturating_sub(block::cache::clean_pages()))),
         ("MemAvailable", kib(free)),
         ("Buffers", 0),
-        ("Cached", kib(stored)),
+        ("Cached", kib(stored + cached)),
         ("SwapCached", 0),
         ("Active", kib(total.saturating_sub(free))),
         ("Inactive", 0),
         ("SwapTotal", 0),
         ("SwapFree", 0),
-        ("Dirty", 0),
+        ("Dirty", kib(block::cache::dirty_pages())),
         ("Writeback", 0),
-        ("AnonPages", kib(total.saturating_sub(free + stored))),
+        ("AnonPages", kib(total.saturating_sub(free + stored + block::cache::dirty_pages()))),
         ("Mapped", 0),
         ("Shmem", kib(stored)),
         ("Slab", 0),
@@ -120,6 +122,31 @@ fn meminfo(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<
     ] {
         let unit = if name.starts_with("HugePages_") { "" } else { " kB" };
         text.add(format_args!("{:<16}{value:8}{unit}\n", alloc::format!("{name}:")));
+    }
+    Ok(())
+}
+
+/// All disks and partitions.
+fn volumes(cx: &Cx) -> impl Iterator<Item = block::Volume> {
+    block::disks(cx).into_iter().flat_map(|disk| disk.volumes(cx))
+}
+
+fn partitions(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    add(text, "major minor  #blocks  name\n\n")?;
+    for volume in volumes(cx) {
+        let (kib, minor) = (volume.sectors / 2, volume.minor());
+        text.add(format_args!("{:4}  {minor:7} {kib:10} {}\n", block::MAJOR, volume.name()));
+    }
+    Ok(())
+}
+
+fn diskstats(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    for volume in volumes(cx) {
+        text.add(format_args!("{:4} {:7} {}", block::MAJOR, volume.minor(), volume.name()));
+        for figure in volume.statistics() {
+            text.add(format_args!(" {figure}"));
+        }
+        text.add(format_args!("\n"));
     }
     Ok(())
 }

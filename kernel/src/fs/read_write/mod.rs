@@ -80,6 +80,7 @@ pub fn check(open: &OpenFile, allowed: fn(OpenFlags) -> bool, position: Position
 }
 
 /// Enters the waker wherever it must be.
+#[inline(always)]
 fn watch(open: &OpenFile, name: &WeakRc<OpenFile>, interest: Events, waker: Waker, cx: &Cx) {
     name.watch(waker, cx);
     open.file.poll(interest, Some(waker), cx);
@@ -111,8 +112,8 @@ pub fn sync_async(
 fn first_stop(stop: Stop, name: &WeakRc<OpenFile>, wait: &Wait, cx: &Cx) -> Stop {
     match (stop, name.upgrade(cx)) {
         (_, Err(_)) => Errno::EBADF.into(),
-        (Stop::Absent(_), Ok(_)) if wait.no_wait() => Errno::EAGAIN.into(),
         (Stop::Block, Ok(open)) if !wait.may_begin(&open) => Errno::EAGAIN.into(),
+        (Stop::Absent(_), Ok(_)) if wait.no_wait() => Errno::EAGAIN.into(),
         _ => stop,
     }
 }

@@ -1,6 +1,7 @@
-//! What there is of sysfs: how many processors the machine has ([`processors`]), and else directories without anything in them, so that programs
+//! What there is of sysfs: how many processors the machine has ([`processors`]), its disks ([`disks`]), and else directories without anything in them, so that programs
 //! that look there find nothing rather than an error.
 
+mod disks;
 mod processors;
 
 use alloc::boxed::Box;
@@ -26,6 +27,10 @@ enum Entry {
     Directory(Vec<(String, Entry)>),
     /// A file that can be read, with this text and a newline.
     Text(String),
+    /// A file that can be read, whose text is made anew each time.
+    Live(Box<dyn Fn(&Cx) -> String + Send + Sync>),
+    /// A symbolic link.
+    Link(String),
 }
 
 /// A directory with what is in it, which it owns.
@@ -38,20 +43,32 @@ struct Text {
     bytes: Box<[u8]>,
 }
 
+/// A symbolic link.
+struct Link {
+    target: Box<[u8]>,
+}
+
+/// A file whose text is made when it is read.
+struct Live {
+    text: Box<dyn Fn(&Cx) -> String + Send + Sync>,
+}
+
 /// A new instance.
 ///
 /// # Errors
 /// None at present.
-pub fn new() -> Result<Instance> {
+pub fn new(cx: &Cx) -> Result<Instance> {
     let file_system = FileSystem::new("sysfs", MAGIC, Vec::new());
     let system = [("cpu".into(), processors::directory(frame::cpu::count()))];
-    let devices = [("system".into(), Entry::Directory(system.into()))];
-    let names = ["block", "bus", "class", "dev", "kernel", "module"];
+    let mut devices = disks::devices(cx);
+    devices.push(("system".into(), Entry::Directory(system.into())));
+    let names = ["bus", "kernel", "module"];
     let mut entries: Vec<_> = names.iter().map(|&name| (name.into(), Entry::Directory(Vec::new()))).collect();
+    entries.extend(disks::directories(cx));
     // Where control groups are mounted.
     let groups = [("cgroup".into(), Entry::Directory(Vec::new()))];
     entries.push(("fs".into(), Entry::Directory(groups.into())));
-    entries.push(("devices".into(), Entry::Directory(devices.into())));
+    entries.push(("devices".into(), Entry::Directory(devices)));
     let root = make("", Entry::Directory(entries), None, &file_system, &mut 1);
     Ok((file_system, root))
 }
@@ -85,6 +102,15 @@ fn make(
             // Whatever its length, Linux tells a page.
             let metadata = Metadata { size: PAGE_SIZE as u64, ..Metadata::new(FileKind::Regular, 0o444) };
             let ops = Box::new(Text { bytes: text.into_bytes().into() });
+            StrongRc::new(Inode::new(file_system.share(), own_number, metadata, dentry, ops))
+        }
+        Entry::Live(text) => {
+            let metadata = Metadata { size: PAGE_SIZE as u64, ..Metadata::new(FileKind::Regular, 0o444) };
+            StrongRc::new(Inode::new(file_system.share(), own_number, metadata, dentry, Box::new(Live { text })))
+        }
+        Entry::Link(target) => {
+            let metadata = Metadata { size: target.len() as u64, ..Metadata::new(FileKind::Symlink, 0o777) };
+            let ops = Box::new(Link { target: target.into_bytes().into() });
             StrongRc::new(Inode::new(file_system.share(), own_number, metadata, dentry, ops))
         }
     }
@@ -151,6 +177,39 @@ impl InodeOps for Text {
     fn read(&self, _this: &Inode, offset: u64, to: &mut Writer<'_>, _cx: &Cx) -> Step<usize> {
         let rest = usize::try_from(offset).ok().and_then(|offset| self.bytes.get(offset..)).unwrap_or(&[]);
         Ok(to.write(rest)?)
+    }
+
+    fn may_change_metadata(&self) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+}
+
+impl InodeOps for Live {
+    fn open(
+        &self,
+        _this: &TempRc<'_, Inode>,
+        flags: OpenFlags,
+        _me: &dyn VfsCaller,
+        _cx: &Cx,
+    ) -> Step<Option<Box<dyn File>>> {
+        if flags.can_write() { Err(Errno::EACCES.into()) } else { Ok(None) }
+    }
+
+    fn read(&self, _this: &Inode, offset: u64, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
+        let mut text = (self.text)(cx);
+        text.push('\n');
+        let rest = usize::try_from(offset).ok().and_then(|offset| text.as_bytes().get(offset..)).unwrap_or(&[]);
+        Ok(to.write(rest)?)
+    }
+
+    fn may_change_metadata(&self) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+}
+
+impl InodeOps for Link {
+    fn read_link(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Step<Vec<u8>> {
+        Ok(self.target.to_vec())
     }
 
     fn may_change_metadata(&self) -> Result<()> {
