@@ -71,13 +71,17 @@ impl Current {
         }
     }
 
-    fn page_fault(&mut self, cx: &Cx, address: usize, access: Access, presence: Presence) {
+    fn page_fault_async(&mut self, cx: &mut Cx, address: usize, access: Access, presence: Presence) {
         if let Ok(thread) = self.thread(cx) {
             thread.minor_faults.fetch_add(1, Ordering::Relaxed);
         }
-        match self.resolve(address, access, presence, cx) {
+        let mut resolved = self.resolve(address, access, presence, cx);
+        if resolved == Ok(Resolved::Unsettled) {
+            resolved = self.resolve_in_turn_async(cx, address, access);
+        }
+        match resolved {
             Ok(Resolved::Now) => {}
-            Ok(Resolved::Later) => tasks::request_yield(cx),
+            Ok(Resolved::Later | Resolved::Unsettled) => tasks::request_yield(cx),
             Err(bad) => signal::send::raise_fault(self, bad, address, cx),
         }
         if memory::account::is_any_over_high() {
@@ -112,7 +116,7 @@ impl Body for Current {
                 },
                 Trap::PageFault { address, access, present } => {
                     let presence = if present { Presence::Unknown } else { Presence::Absent };
-                    self.page_fault(cx, address, access, presence);
+                    self.page_fault_async(cx, address, access, presence);
                 }
                 Trap::Exception { vector, code } => signal::send::raise_exception(self, vector, code, cx),
                 Trap::Preempted if self.space.is_gone() => return Next::End,
