@@ -8,7 +8,8 @@ use frame::user::Trap;
 use tasks::{Body, Next};
 
 use crate::current::{Current, Presence, Resolved, SAMPLE_INTERVAL};
-use crate::{memory, process, sched, signal};
+use crate::memory::{self, BadAccess};
+use crate::{process, sched, signal};
 
 impl Current {
     /// A system call whose time on the processor stands for that of all since the last one that was measured.
@@ -75,7 +76,23 @@ impl Current {
         if let Ok(thread) = self.thread(cx) {
             thread.minor_faults.fetch_add(1, Ordering::Relaxed);
         }
-        let mut resolved = self.resolve(address, access, presence, cx);
+        let resolved = self.resolve(address, access, presence, cx);
+        if resolved != Ok(Resolved::Now) {
+            self.not_resolved_async(cx, resolved, address, access);
+        }
+        if memory::account::is_any_over_high() {
+            process::may_have_to_pay(self, cx);
+        }
+    }
+
+    #[cold]
+    fn not_resolved_async(
+        &mut self,
+        cx: &mut Cx,
+        mut resolved: core::result::Result<Resolved, BadAccess>,
+        address: usize,
+        access: Access,
+    ) {
         if resolved == Ok(Resolved::Unsettled) {
             resolved = self.resolve_in_turn_async(cx, address, access);
         }
@@ -83,9 +100,6 @@ impl Current {
             Ok(Resolved::Now) => {}
             Ok(Resolved::Later | Resolved::Unsettled) => tasks::request_yield(cx),
             Err(bad) => signal::send::raise_fault(self, bad, address, cx),
-        }
-        if memory::account::is_any_over_high() {
-            process::may_have_to_pay(self, cx);
         }
     }
 }
