@@ -238,19 +238,11 @@ static void mapped_file_round(void)
 #define FAR_WORKERS 4
 #define FAR_TURNS 5
 // After so many changes, of which each takes longer than a fault, everybody has had some turns.
-#define FAR_PATIENCE 2000
+#define FAR_PATIENCE 500
 
-static char *far_places[2];
+static char *far_places[2], *beside_far;
 static atomic_long far_turns[FAR_WORKERS];
 static int zeros;
-
-static int far_turns_are_over(void)
-{
-    for (int index = 1; index < FAR_WORKERS; index++)
-        if (far_turns[index] < FAR_TURNS)
-            return 0;
-    return 1;
-}
 
 static void fill_far(char *place)
 {
@@ -264,7 +256,7 @@ static void fill_far(char *place)
 static void change_far(void)
 {
     fill_far(far_places[0]);
-    for (int i = 0; i < 10 || !far_turns_are_over(); i++) {
+    for (int i = 0; i < 10; i++) {
         char *from = far_places[i % 2], *to = far_places[1 - i % 2];
         switch (any(4)) {
         case 0:
@@ -282,11 +274,18 @@ static void change_far(void)
         MUST(mremap(from, FAR_SIZE, FAR_SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
         for (int look = 0; look < 10; look++)
             HOLDS(to[any(FAR_TABLES) * FAR_APART] == 7, "a moved page is lost");
-        if (i >= FAR_PATIENCE) {
-            violation("%d changes left others %ld, %ld and %ld turns", i, far_turns[1], far_turns[2], far_turns[3]);
-            break;
-        }
     }
+    // From here on they move all the time: after some time everybody has had some turns nevertheless.
+    long before[FAR_WORKERS], moves = 0;
+    for (int index = 1; index < FAR_WORKERS; index++)
+        before[index] = far_turns[index];
+    for (int index = 1; index < FAR_WORKERS; index++)
+        for (; far_turns[index] < before[index] + FAR_TURNS && moves < FAR_PATIENCE; moves++) {
+            char *from = far_places[moves % 2], *to = far_places[1 - moves % 2];
+            MUST(mremap(from, FAR_SIZE, FAR_SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+        }
+    HOLDS(moves < FAR_PATIENCE, "%ld moves left others %ld, %ld and %ld turns", moves, far_turns[1] - before[1],
+          far_turns[2] - before[2], far_turns[3] - before[3]);
     over = 1;
 }
 
@@ -310,10 +309,11 @@ static void fault_beside_far(int index)
         if (index % 2) {
             MUST(read(zeros, (void *)8, 1) == -1 && errno == EFAULT);
         } else {
-            char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            MUST(page != MAP_FAILED);
-            *page = 1;
-            MUST(munmap(page, PAGE) == 0);
+            // Not where the far pages are now and then.
+            int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+            MUST(mmap(beside_far, PAGE, PROT_READ | PROT_WRITE, flags, -1, 0) == beside_far);
+            *beside_far = 1;
+            MUST(mprotect(beside_far, PAGE, PROT_NONE) == 0);
         }
     }
     count(far_turns[index]);
@@ -333,17 +333,19 @@ static void far_round(void)
 {
     struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_NODEFER };
     sigaction(SIGSEGV, &action, NULL);
-    char *reserved = mmap(NULL, 2 * FAR_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t size = 2 * FAR_SIZE + PAGE;
+    char *reserved = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     MUST(reserved != MAP_FAILED);
     far_places[0] = reserved;
     far_places[1] = reserved + FAR_SIZE;
+    beside_far = reserved + 2 * FAR_SIZE;
     zeros = open("/dev/zero", O_RDONLY);
     MUST(zeros >= 0);
     over = 0;
     memset(far_turns, 0, sizeof far_turns);
     threads(FAR_WORKERS, change_read_or_fault);
     close(zeros);
-    MUST(munmap(reserved, 2 * FAR_SIZE) == 0);
+    MUST(munmap(reserved, size) == 0);
 }
 
 const struct family memory_families[] = {
