@@ -18,7 +18,7 @@ use crate::memory::{AddressSpace, BadAccess};
 use crate::process::{Process, RseqRegistration, Thread, oom};
 use crate::reclaim::Payer;
 use crate::signal::Signal;
-use crate::step::{Absent, Caller, Interruption, Patience, complete_async};
+use crate::step::{Absent, Caller, Interruption, Patience, complete_async, complete_in_turn_async};
 use crate::time::clock::TimeSpec;
 use crate::user_memory::{
     HasMemory, InOut, Out, Readable, UserInOut, UserMemory, UserOut, UserPtr, UserSlice, Writable,
@@ -62,6 +62,8 @@ pub enum Resolved {
     Later,
     /// A device was asked for the page: when it has come the access is tried again.
     WhenThere(Absent),
+    /// Nothing is mapped there, but another thread is in the middle of a change: [`Current::resolve_in_turn_async`] waits for that.
+    Unsettled,
 }
 
 /// What is known of the page that was accessed.
@@ -195,23 +197,53 @@ impl Current {
         cx: &Cx,
     ) -> core::result::Result<Resolved, BadAccess> {
         let Ok(space) = self.space(cx) else { return Err(BadAccess::NotMapped) };
-        let mut outcome = match presence {
+        let outcome = match presence {
             Presence::Absent => space.fault_absent(address, access, cx),
             Presence::Unknown => space.fault(address, access, cx),
         };
-        if outcome.is_ok() {
-            return Ok(Resolved::Now);
+        match outcome {
+            Ok(()) => Ok(Resolved::Now),
+            Err(BadAccess::NotMapped) if space.is_claimed(cx) => Ok(Resolved::Unsettled),
+            Err(bad) => self.resolve_bad(&space, bad, address, access, cx),
         }
-        if outcome == Err(BadAccess::NotMapped) {
-            if space.is_claimed(cx) {
-                // Another thread is in the middle of a change; what is mapped here is known when it is done.
-                return Ok(Resolved::Later);
-            }
-            if let Ok(thread) = self.thread(cx)
-                && space.grow_stack(address, thread.limit(RLIMIT_STACK, cx).0, cx)
-            {
-                outcome = space.fault(address, access, cx);
-            }
+    }
+
+    /// As [`resolve`](Self::resolve), for what that has found unsettled: waits for its turn.
+    ///
+    /// # Errors
+    /// Why not. Where a signal ends the process, nothing is decided.
+    #[cold]
+    pub fn resolve_in_turn_async(
+        &mut self,
+        cx: &mut Cx,
+        address: usize,
+        access: Access,
+    ) -> core::result::Result<Resolved, BadAccess> {
+        let settled = complete_in_turn_async(cx, self, |cx, me, waker| {
+            let space = me.space(cx)?;
+            Ok(match space.fault_step(address, access, waker, cx)? {
+                Ok(()) => Ok(Resolved::Now),
+                Err(bad) => me.resolve_bad(&space, bad, address, access, cx),
+            })
+        });
+        settled.unwrap_or(Ok(Resolved::Later))
+    }
+
+    /// What a page's fault comes to that was not resolved at once: lets a stack grow, or has room made.
+    fn resolve_bad(
+        &self,
+        space: &AddressSpace,
+        bad: BadAccess,
+        address: usize,
+        access: Access,
+        cx: &Cx,
+    ) -> core::result::Result<Resolved, BadAccess> {
+        let mut outcome = Err(bad);
+        if bad == BadAccess::NotMapped
+            && let Ok(thread) = self.thread(cx)
+            && space.grow_stack(address, thread.limit(RLIMIT_STACK, cx).0, cx)
+        {
+            outcome = space.fault(address, access, cx);
         }
         match outcome {
             Ok(()) => Ok(Resolved::Now),
@@ -235,12 +267,16 @@ impl Current {
 
 impl Caller for Current {
     fn fault_in_async(&mut self, cx: &mut Cx, fault: Fault) -> Result<()> {
-        match self.resolve(fault.address, fault.access, Presence::Unknown, cx).map_err(|bad| bad.errno())? {
+        let mut resolved = self.resolve(fault.address, fault.access, Presence::Unknown, cx);
+        if resolved == Ok(Resolved::Unsettled) {
+            resolved = self.resolve_in_turn_async(cx, fault.address, fault.access);
+        }
+        match resolved.map_err(|bad| bad.errno())? {
             Resolved::Now => return Ok(()),
-            Resolved::Later => tasks::yield_async(cx),
             Resolved::WhenThere(absent) => {
                 return absent.wait_async(cx, self, |cx, me| me.still_absent(fault.address, fault.access, cx));
             }
+            Resolved::Later | Resolved::Unsettled => tasks::yield_async(cx),
         }
         self.interrupted(Interruption::KillOnly, cx).map_or(Ok(()), Err)
     }

@@ -232,9 +232,126 @@ static void mapped_file_round(void)
     count(MAPPED_WORKERS * MAPPED_TURNS);
 }
 
+#define FAR_TABLES 600
+#define FAR_APART (2L << 20)
+#define FAR_SIZE (FAR_TABLES * FAR_APART)
+#define FAR_WORKERS 4
+#define FAR_TURNS 5
+// After so many changes, of which each takes longer than a fault, everybody has had some turns.
+#define FAR_PATIENCE 500
+
+static char *far_places[2], *beside_far;
+static atomic_long far_turns[FAR_WORKERS];
+static int zeros;
+
+static void fill_far(char *place)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    MUST(mmap(place, FAR_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0) == place);
+    for (long table = 0; table < FAR_TABLES; table++)
+        place[table * FAR_APART] = 7;
+}
+
+// Unmaps, drops and moves pages of which each has a page table of its own.
+static void change_far(void)
+{
+    fill_far(far_places[0]);
+    for (int i = 0; i < 10; i++) {
+        char *from = far_places[i % 2], *to = far_places[1 - i % 2];
+        switch (any(4)) {
+        case 0:
+            MUST(madvise(from, FAR_SIZE, MADV_DONTNEED) == 0);
+            HOLDS(from[any(FAR_TABLES) * FAR_APART] == 0, "a dropped page is not empty");
+            fill_far(from);
+            break;
+        case 1:
+            fill_far(from);
+            break;
+        case 2:
+            MUST(mprotect(from, FAR_SIZE, PROT_READ) == 0 && mprotect(from, FAR_SIZE, PROT_READ | PROT_WRITE) == 0);
+            break;
+        }
+        MUST(mremap(from, FAR_SIZE, FAR_SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+        for (int look = 0; look < 10; look++)
+            HOLDS(to[any(FAR_TABLES) * FAR_APART] == 7, "a moved page is lost");
+    }
+    // From here on they move all the time: after some time everybody has had some turns nevertheless.
+    long before[FAR_WORKERS], moves = 0;
+    for (int index = 1; index < FAR_WORKERS; index++)
+        before[index] = far_turns[index];
+    for (int index = 1; index < FAR_WORKERS; index++)
+        for (; far_turns[index] < before[index] + FAR_TURNS && moves < FAR_PATIENCE; moves++) {
+            char *from = far_places[moves % 2], *to = far_places[1 - moves % 2];
+            MUST(mremap(from, FAR_SIZE, FAR_SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+        }
+    HOLDS(moves < FAR_PATIENCE, "%ld moves left others %ld, %ld and %ld turns", moves, far_turns[1] - before[1],
+          far_turns[2] - before[2], far_turns[3] - before[3]);
+    over = 1;
+}
+
+// Reads them meanwhile, if they are there.
+static void read_far(void)
+{
+    while (!over) {
+        if (sigsetjmp(escape, 0) == 0) {
+            char value = *(volatile char *)(far_places[any(2)] + any(FAR_TABLES) * FAR_APART);
+            HOLDS(value == 0 || value == 7, "a far page holds %d", value);
+        }
+        far_turns[1]++;
+    }
+    count(far_turns[1]);
+}
+
+// Has to do with other pages of the same address space meanwhile.
+static void fault_beside_far(int index)
+{
+    for (; !over; far_turns[index]++) {
+        if (index % 2) {
+            MUST(read(zeros, (void *)8, 1) == -1 && errno == EFAULT);
+        } else {
+            // Not where the far pages are now and then.
+            int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+            MUST(mmap(beside_far, PAGE, PROT_READ | PROT_WRITE, flags, -1, 0) == beside_far);
+            *beside_far = 1;
+            MUST(mprotect(beside_far, PAGE, PROT_NONE) == 0);
+        }
+    }
+    count(far_turns[index]);
+}
+
+static void change_read_or_fault(int index)
+{
+    if (index == 0)
+        change_far();
+    else if (index == 1)
+        read_far();
+    else
+        fault_beside_far(index);
+}
+
+static void far_round(void)
+{
+    struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_NODEFER };
+    sigaction(SIGSEGV, &action, NULL);
+    size_t size = 2 * FAR_SIZE + PAGE;
+    char *reserved = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    MUST(reserved != MAP_FAILED);
+    far_places[0] = reserved;
+    far_places[1] = reserved + FAR_SIZE;
+    beside_far = reserved + 2 * FAR_SIZE;
+    zeros = open("/dev/zero", O_RDONLY);
+    MUST(zeros >= 0);
+    over = 0;
+    memset(far_turns, 0, sizeof far_turns);
+    threads(FAR_WORKERS, change_read_or_fault);
+    close(zeros);
+    MUST(munmap(reserved, size) == 0);
+}
+
 const struct family memory_families[] = {
     { "mappings", window_round },
     { "forks-beside-threads", forked_round },
     { "mapped-files", mapped_file_round },
+    { "far-pages", far_round },
     { NULL, NULL },
 };

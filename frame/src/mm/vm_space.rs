@@ -332,6 +332,25 @@ impl VmSpace {
         count
     }
 
+    /// Unmaps pages of a range from its start on: one *batch*, as many as a full table has, for which other cores are asked once. The range begins behind them then; it is empty if
+    /// that was all.
+    pub fn unmap_batch(&self, range: &mut Range<usize>, cx: &Cx) {
+        let (start, end) = clamp(range.clone());
+        let mut left = start..end;
+        let root = self.lock(cx);
+        let mut gone = Gone::new(self.number, end, start);
+        let mut count = 0;
+        // SAFETY: the lock is held.
+        unsafe {
+            while let Some((_, part)) = walk::next_of_batch(*root, &mut left, &mut gone) {
+                gone.extend(&part);
+                count += walk::clear(*root, ROOT, part.start, part.end, &mut gone);
+            }
+        }
+        self.remove_mapped(count);
+        *range = left;
+    }
+
     /// Gives the pages of a range that are mapped here to `child` at the same addresses.
     ///
     /// # Errors
@@ -383,58 +402,56 @@ impl VmSpace {
         (protected, result)
     }
 
-    /// Moves the mapped pages of a range to another, disjoint one.
+    /// Moves mapped pages of a range to another, disjoint one, from its start on, which goes to `to`: one batch, as [`unmap_batch`](Self::unmap_batch) unmaps. The range begins behind
+    /// them then.
     ///
     /// # Errors
-    /// No memory for a table, or the target is not all user addresses or overlaps; pages not moved yet are where they were.
-    pub fn move_range(&self, from: Range<usize>, to: usize, cx: &Cx) -> Result<(), OutOfMemory> {
-        let (start, end) = clamp(from);
-        if start >= end {
-            return Ok(());
-        }
+    /// No memory for a table, or the target is not all user addresses or overlaps; pages that are still in the range are where they were.
+    pub fn move_batch(&self, from: &mut Range<usize>, to: usize, cx: &Cx) -> Result<(), OutOfMemory> {
+        let (start, end) = clamp(from.clone());
+        let mut left = start..end;
         let to = to & !(PAGE_SIZE - 1);
-        let to_end = to.checked_add(end - start).filter(|end| *end <= USER_END).ok_or(OutOfMemory)?;
+        let to_end = to.checked_add(left.len()).filter(|end| *end <= USER_END).ok_or(OutOfMemory)?;
         if start < to_end && to < end {
             return Err(OutOfMemory);
         }
         let root = self.lock(cx);
-        let mut address = start;
+        let mut gone = Gone::new(self.number, end, start);
         let mut result = Ok(());
         let mut replaced = 0;
         // SAFETY: the lock is held. An entry's reference moves with it.
         unsafe {
-            while address < end && result.is_ok() {
-                let next = (address & !(LEAF_SPAN - 1)).saturating_add(LEAF_SPAN).min(end);
-                let Some(leaf) = root.leaf(ROOT, address) else {
-                    address = next;
-                    continue;
-                };
-                let mut gone = Gone::new(self.number, address, next);
-                let span = address;
-                while address < next {
+            while result.is_ok()
+                && let Some((leaf, part)) = walk::next_of_batch(*root, &mut left, &mut gone)
+            {
+                gone.extend(&part);
+                gone.note_moved();
+                let first = part.start;
+                for address in part.step_by(PAGE_SIZE) {
                     let index = address >> PAGE_SHIFT;
-                    if !leaf.get(index).is_empty() {
-                        let target = to + (address - start);
-                        let Ok(into) = root.leaf_or_new(ROOT, target) else {
-                            result = Err(OutOfMemory);
-                            break;
-                        };
-                        let old = into.clear(target >> PAGE_SHIFT);
-                        into.fill(target >> PAGE_SHIFT, leaf.clear(index));
-                        if !old.is_empty() {
-                            walk::release(tlb::flush_replaced(self.number, target, Unlinked::new(old.frame())));
-                            replaced += 1;
-                        }
+                    if leaf.get(index).is_empty() {
+                        continue;
                     }
-                    address += PAGE_SIZE;
+                    let target = to + (address - start);
+                    let Ok(into) = root.leaf_or_new(ROOT, target) else {
+                        left.start = address;
+                        result = Err(OutOfMemory);
+                        break;
+                    };
+                    let old = into.clear(target >> PAGE_SHIFT);
+                    into.fill(target >> PAGE_SHIFT, leaf.clear(index));
+                    if !old.is_empty() {
+                        walk::release(tlb::flush_replaced(self.number, target, Unlinked::new(old.frame())));
+                        replaced += 1;
+                    }
                 }
                 if leaf.state().live == 0 {
-                    walk::prune(*root, ROOT, span, &mut gone);
+                    walk::prune(*root, ROOT, first, &mut gone);
                 }
-                tlb::flush(self.number, span, next);
             }
         }
         self.remove_mapped(replaced);
+        *from = left;
         result
     }
 

@@ -3,6 +3,7 @@
 //! All of this is `unsafe` as `table` says: the caller holds the address space's lock.
 
 use core::mem::MaybeUninit;
+use core::ops::Range;
 
 use super::metadata::{FrameNumber, Kind, Metadata, records};
 use super::table::{ENTRIES, EntryCell, GROUP, LEAF_SPAN, PageEntry, ROOT, Table, groups, shift};
@@ -245,6 +246,29 @@ pub(super) unsafe fn first_leaf(table: Table, level: u32, start: usize, end: usi
     None
 }
 
+/// Takes the part off a range that the next leaf table with pages in it maps; with the table. `None` if there is none (the range is empty then), or what it leads to is too much to
+/// be unlinked in the same batch.
+///
+/// # Safety
+/// See `table`.
+pub(super) unsafe fn next_of_batch(
+    root: Table,
+    range: &mut Range<usize>,
+    gone: &mut Gone,
+) -> Option<(Table, Range<usize>)> {
+    if range.start >= range.end {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let found = first_leaf(root, ROOT, range.start, range.end);
+        range.start = found.unwrap_or(range.end);
+        let leaf = root.leaf(ROOT, found?)?;
+        let end = ((range.start & !(LEAF_SPAN - 1)) + LEAF_SPAN).min(range.end);
+        gone.admits(leaf).then(|| (leaf, core::mem::replace(&mut range.start, end)..end))
+    }
+}
+
 /// The part of a range that the entry at `index` of the table of `level` that covers it maps.
 #[inline(always)]
 fn part(level: u32, index: usize, start: usize, end: usize) -> (usize, usize) {
@@ -453,12 +477,16 @@ pub(super) struct Gone {
     end: usize,
     /// Then nothing has to wait.
     unused: Option<Unused>,
+    /// For how many frames [`admits`](Gone::admits) has said that there is room.
+    admitted: usize,
+    /// Pages are mapped elsewhere now.
+    has_moved: bool,
     len: usize,
     frames: [MaybeUninit<Unlinked>; Gone::ROOM],
 }
 
 impl Gone {
-    /// A leaf table's pages, and the tables on the way: cores are asked once for all of them.
+    /// A leaf table's pages, and the tables on the way, or as much of many: cores are asked once for all of them.
     const ROOM: usize = ENTRIES + ROOT as usize;
 
     /// For what was mapped in this range, and the tables on the way to it. The caller holds the address space's lock.
@@ -469,16 +497,44 @@ impl Gone {
             start,
             end,
             unused: tlb::unused(space),
+            admitted: 0,
+            has_moved: false,
             len: 0,
             frames: [const { MaybeUninit::uninit() }; Gone::ROOM],
         }
+    }
+
+    /// Whether there is room for all that a leaf table leads to, and for the tables on the way, such that nothing is given back before all of that is unlinked, too. If so, that
+    /// room is taken.
+    ///
+    /// # Safety
+    /// See `table`.
+    unsafe fn admits(&mut self, leaf: Table) -> bool {
+        // SAFETY: the caller's promise.
+        let more = unsafe { leaf.state() }.live as usize + ROOT as usize;
+        let is_first = self.admitted == 0;
+        if !is_first && self.admitted + more > Self::ROOM {
+            return false;
+        }
+        self.admitted += more;
+        true
+    }
+
+    /// What is unlinked from here on is in this range as well.
+    pub(super) fn extend(&mut self, range: &Range<usize>) {
+        (self.start, self.end) = (self.start.min(range.start), self.end.max(range.end));
+    }
+
+    /// Pages are mapped elsewhere now, which cores are to be told even if no frame was unlinked.
+    pub(super) fn note_moved(&mut self) {
+        self.has_moved = self.unused.is_none();
     }
 
     /// For an address space that ends.
     #[inline(always)]
     pub(super) fn at_end(space: FrameNumber, unused: Unused) -> Self {
         let frames = [const { MaybeUninit::uninit() }; Gone::ROOM];
-        Gone { space, start: 0, end: USER_END, unused: Some(unused), len: 0, frames }
+        Gone { space, start: 0, end: USER_END, unused: Some(unused), admitted: 0, has_moved: false, len: 0, frames }
     }
 
     /// # Safety
@@ -502,9 +558,10 @@ impl Gone {
 
     /// Makes all cores forget the range, and gives back what was gathered.
     pub(super) fn release(&mut self) {
-        if self.len == 0 {
+        if self.len == 0 && !self.has_moved {
             return;
         }
+        self.has_moved = false;
         let frames = &raw const self.frames;
         // SAFETY: `keep` wrote the first `len`.
         let unlinked = unsafe { core::slice::from_raw_parts(frames.cast(), core::mem::take(&mut self.len)) };

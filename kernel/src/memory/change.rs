@@ -3,7 +3,11 @@
 //! What a call changes may be large: a million pages, or all VMAs there can be. So it works in steps, and between two steps interrupts come in and
 //! others run. Nobody may see a layout half changed, so a call that needs more than one step *claims* the layout: until it is released, other
 //! calls that would change it wait, and so do faults where nothing is mapped. Faults elsewhere go on; so a step leaves the page tables with no
-//! more than the VMAs allow.
+//! more than the VMAs allow. Cores that wait for the layout's lock meanwhile get it between two steps.
+//!
+//! Who waits is woken when the claim is given back, the one that has waited longest first, and until that runs it is its *turn*: no other call begins a change, least of all the one
+//! that has just ended its last. A task that has left its core looks again as soon as it runs, whatever it was woken for, so a turn always comes to its end, and whoever
+//! notices that wakes the others.
 //!
 //! The claim belongs to the call, not to the thread: a step that holds it says [`Interruption::EndOfMemory`] when it pauses, so the call
 //! always comes back to release it, unless the process ends and nobody else sees its memory. Then what is half changed is seen by nobody, and the rest of the change would be
@@ -55,8 +59,13 @@ impl Change {
         waker: Option<Waker>,
         cx: &'a Cx,
     ) -> Step<SpinGuard<'a, Layout>> {
-        let layout = space.layout.lock(cx);
-        if layout.is_claimed && !self.has_claim {
+        if self.has_claim {
+            // It has just had the lock for a stretch. Faults go on in between.
+            space.layout.give_way();
+            return Ok(space.layout.lock(cx));
+        }
+        let mut layout = space.layout.lock(cx);
+        if (layout.is_claimed || layout.turn.is_some()) && !space.is_open(&mut layout) {
             if let Some(waker) = waker {
                 space.released.register(waker, cx);
             }
@@ -77,7 +86,7 @@ impl Change {
         if self.has_claim {
             self.has_claim = false;
             layout.is_claimed = false;
-            space.released.wake_all();
+            layout.turn = space.released.wake_first_parked();
         }
     }
 
@@ -132,6 +141,16 @@ impl AddressSpace {
         range.len() <= AT_ONCE_BYTES && layout.remove_one(range, || self.unmap_range(range.clone(), cx))
     }
 
+    /// Whether a call may begin a change now: none is in the middle of one, and it is nobody else's turn. Once a turn is over all that wait try.
+    #[cold]
+    pub(super) fn is_open(&self, layout: &mut Layout) -> bool {
+        let is_open = !layout.is_claimed && !layout.turn.is_some_and(Waker::is_woken);
+        if is_open && layout.turn.take().is_some() {
+            self.released.wake_all();
+        }
+        is_open
+    }
+
     /// Whether a call is in the middle of a change of the layout.
     #[cold]
     pub fn is_claimed(&self, cx: &Cx) -> bool {
@@ -148,8 +167,8 @@ impl Leftover {
     /// Works until it is done, and that is true, or one stretch is over.
     fn take_away(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> bool {
         let mut time_slice = TimeSlice::default();
-        while let Some(piece) = next_piece(space, &mut self.pages, cx) {
-            space.unmap_range(piece, cx);
+        while !self.pages.is_empty() {
+            space.unmap_batch(&mut self.pages, cx);
             if time_slice.is_over() {
                 return false;
             }

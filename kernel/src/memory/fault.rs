@@ -6,13 +6,14 @@ use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::{Access, Entry, PAGE_SIZE, Prot, UFrame, USER_END};
-use refs::StrongRc;
+use refs::{StrongRc, Waker};
 
 use super::backing::{Backing, BackingObject, with_pages};
+use super::layout::Layout;
 use super::space::{AddressSpace, LOWEST};
 use super::vma::{STACK_GUARD, Vma, VmaFlags};
 use super::{BadAccess, Pages};
-use crate::step::Step;
+use crate::step::{Step, Stop};
 
 /// How many pages of a file a fault maps at most, if they are in memory: an aligned window.
 const AROUND: usize = 16;
@@ -23,7 +24,11 @@ impl AddressSpace {
     /// # Errors
     /// Why not.
     pub fn fault(&self, address: usize, access: Access, cx: &Cx) -> Result<(), BadAccess> {
-        let layout = self.layout.lock(cx);
+        self.fault_in(&self.layout.lock(cx), address, access, cx)
+    }
+
+    #[inline(always)]
+    fn fault_in(&self, layout: &Layout, address: usize, access: Access, cx: &Cx) -> Result<(), BadAccess> {
         let vma = layout.vmas().find(address).ok_or(BadAccess::NotMapped)?;
         if !permits(vma.prot, access) {
             return Err(BadAccess::NotAllowed);
@@ -33,6 +38,30 @@ impl AddressSpace {
             None => self.bring_in(vma, page, access, cx).map(|_| ()),
             Some(entry) => self.widen(vma, page, entry, access, cx),
         }
+    }
+
+    /// As [`fault`](Self::fault), where nothing was found mapped in the middle of another call's change: what is mapped is known when that is done.
+    ///
+    /// # Errors
+    /// None but those that say how to go on.
+    #[cold]
+    pub fn fault_step(
+        &self,
+        address: usize,
+        access: Access,
+        waker: Option<Waker>,
+        cx: &Cx,
+    ) -> Step<Result<(), BadAccess>> {
+        let mut layout = self.layout.lock(cx);
+        self.is_open(&mut layout);
+        let outcome = self.fault_in(&layout, address, access, cx);
+        if outcome == Err(BadAccess::NotMapped) && layout.is_claimed {
+            if let Some(waker) = waker {
+                self.released.register(waker, cx);
+            }
+            return Err(Stop::Block);
+        }
+        Ok(outcome)
     }
 
     /// As [`fault`](Self::fault), where the processor has found nothing: nearly always because nothing is mapped there.

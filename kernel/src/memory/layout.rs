@@ -5,6 +5,7 @@ use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, Prot, USER_END};
+use refs::Waker;
 
 use super::backing::Backing;
 use super::change::Leftover;
@@ -36,6 +37,8 @@ pub(super) struct Layout {
     pub(super) image: Image,
     /// Whether a call is in the middle of a change: see [`super::change`].
     pub(super) is_claimed: bool,
+    /// Who changes it, or looks at it, before anybody else changes it: it waited longest when the last claim was given back. Over once that task runs.
+    pub(super) turn: Option<Waker>,
     /// What that call still has to take away. Nearly always nothing.
     pub(super) leftover: Option<Box<Leftover>>,
     /// How often a VMA has come from another place, with its pages.
@@ -115,6 +118,7 @@ impl Default for Layout {
             map_end: USER_END,
             image: Image::default(),
             is_claimed: false,
+            turn: None,
             leftover: None,
             moves: 0,
         }
@@ -365,7 +369,7 @@ impl Layout {
 
     /// Takes what a call has left that did not come to its end, at the end of the address space: nobody has claimed it then.
     pub(super) fn take_leftover(&mut self) -> Option<Box<Leftover>> {
-        self.is_claimed = false;
+        (self.is_claimed, self.turn) = (false, None);
         self.leftover.take()
     }
 

@@ -8,7 +8,7 @@ use frame::mm::{Access, PAGE_SIZE, Prot, USER_END};
 use refs::{StrongRc, Waker};
 
 use super::backing::{Backing, BackingObject, with_pages};
-use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
+use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change};
 use super::mmap::page_range;
 use super::space::AddressSpace;
 use super::vma::{Vma, VmaFlags, VmaMap};
@@ -195,8 +195,8 @@ impl AddressSpace {
                     self.unmap_range(part, cx);
                     return Ok(());
                 }
-                while let Some(piece) = next_piece(self, &mut part, cx) {
-                    self.unmap_range(piece, cx);
+                while !part.is_empty() {
+                    self.unmap_batch(&mut part, cx);
                     if time_slice.is_over() {
                         call.range.start = part.start;
                         return Ok(());

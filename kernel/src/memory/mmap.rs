@@ -261,6 +261,7 @@ impl AddressSpace {
     /// # Errors
     /// ENOMEM if there would be too many VMAs.
     pub fn unmap_step(&self, unmap: &mut Unmap, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        self.layout.give_way();
         let mut layout = unmap.change.lock(self, waker, cx)?;
         if !unmap.change.is_begun() {
             unmap.change.remove(self, &mut layout, unmap.range.clone(), cx)?;

@@ -7,7 +7,7 @@ use frame::mm::{OutOfMemory, PAGE_SIZE, USER_END};
 use refs::Waker;
 
 use super::backing::Backing;
-use super::change::{AT_ONCE_BYTES, Change, next_piece};
+use super::change::Change;
 use super::layout::Layout;
 use super::mmap::{Limits, brings_in, page_range};
 use super::space::AddressSpace;
@@ -203,6 +203,7 @@ impl AddressSpace {
     /// # Errors
     /// As mremap(2).
     pub fn remap_step(&self, call: &mut Remap, waker: Option<Waker>, cx: &Cx) -> Step<usize> {
+        self.layout.give_way();
         let mut layout = call.change.lock(self, waker, cx)?;
         if matches!(call.state, Phase::New) {
             if !call.resize_in_place(self, &mut layout, cx)? {
@@ -281,15 +282,9 @@ impl AddressSpace {
         time_slice: &mut TimeSlice,
         cx: &Cx,
     ) -> core::result::Result<bool, OutOfMemory> {
-        if left.len() <= AT_ONCE_BYTES {
-            self.vm.move_range(left.clone(), to + (left.start - from), cx)?;
-            left.start = left.end;
-            return Ok(true);
-        }
-        while let Some(piece) = next_piece(self, left, cx) {
-            let target = to + (piece.start - from);
-            self.vm.move_range(piece, target, cx)?;
-            if time_slice.is_over() {
+        while left.start < left.end {
+            self.vm.move_batch(left, to + (left.start - from), cx)?;
+            if left.start < left.end && time_slice.is_over() {
                 return Ok(false);
             }
         }
@@ -301,7 +296,13 @@ impl AddressSpace {
     fn move_back(&self, call: &Remap, moving: Moving, layout: &mut Layout, cx: &Cx) -> Result<()> {
         let pages = call.moving_pages();
         // The tables that were there are free again.
-        let _ = self.vm.move_range(moving.vma.start..moving.vma.start + pages.len(), pages.start, cx);
+        let start = moving.vma.start;
+        let mut moved = start..start + pages.len();
+        let mut result = Ok(());
+        while result.is_ok() && !moved.is_empty() {
+            let back = pages.start + (moved.start - start);
+            result = self.vm.move_batch(&mut moved, back, cx);
+        }
         if call.origin == Origin::Unmapped && !pages.is_empty() {
             layout.insert(Vma { start: pages.start, end: pages.end, ..moving.vma })?;
         }

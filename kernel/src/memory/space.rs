@@ -303,11 +303,22 @@ impl AddressSpace {
 
     /// Unmaps pages; the VMAs are the caller's concern, who holds the layout's lock.
     pub(super) fn unmap_range(&self, range: Range<usize>, cx: &Cx) {
+        self.note_peak();
+        self.vm.unmap(range, cx);
+    }
+
+    /// As [`unmap_range`](Self::unmap_range), for a part that is a bounded piece of work and for which other cores are asked once; the range begins behind it then.
+    pub(super) fn unmap_batch(&self, range: &mut Range<usize>, cx: &Cx) {
+        self.note_peak();
+        self.vm.unmap_batch(range, cx);
+    }
+
+    #[inline(always)]
+    fn note_peak(&self) {
         let pages = self.vm.mapped_pages();
         if pages > self.peak_pages.load(Ordering::Relaxed) {
             self.peak_pages.store(pages, Ordering::Relaxed);
         }
-        self.vm.unmap(range, cx);
     }
 }
 

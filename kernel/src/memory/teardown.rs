@@ -14,7 +14,7 @@ use frame::mm::{DetachedPages, USER_END};
 use refs::StrongRc;
 
 use super::backing::Backing;
-use super::change::{AT_ONCE_AREAS, next_piece};
+use super::change::AT_ONCE_AREAS;
 use super::remains::{self, PagesOf, Remainder};
 use super::space::AddressSpace;
 use super::vma::{Vma, VmaMap};
@@ -131,8 +131,8 @@ impl AddressSpace {
                 return false;
             }
         }
-        while let Some(piece) = next_piece(self, pages, cx) {
-            self.vm.unmap(piece, cx);
+        while pages.start < pages.end {
+            self.vm.unmap_batch(pages, cx);
             if time_slice.is_over() {
                 return false;
             }

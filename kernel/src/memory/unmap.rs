@@ -11,7 +11,6 @@ use frame::mm::{PAGE_SIZE, USER_END};
 use refs::{SpinLock, WeakRc};
 
 use super::backing::{Backing, WritableMappings, with_pages};
-use super::change::next_piece;
 use super::space::{AddressSpace, registered_from};
 use super::{Pages, VmaFlags};
 use crate::step::{Interruption, Step, Stop, TimeSlice};
@@ -137,6 +136,7 @@ fn go_on(object: &dyn Pages, cx: &Cx) -> Step<()> {
 impl AddressSpace {
     /// Goes on with this address space; whether it is done.
     fn unmap_pages_of(&self, object: &dyn Pages, walk: &mut Walk, time_slice: &mut TimeSlice, cx: &Cx) -> bool {
+        self.layout.give_way();
         let layout = self.layout.lock(cx);
         if layout.is_claimed {
             // Pages are on their way from one VMA to another.
@@ -165,10 +165,8 @@ impl AddressSpace {
             let pages = vma.pages() as u64;
             let address = |index: u64| vma.start + index.saturating_sub(*first).min(pages) as usize * PAGE_SIZE;
             let mut range = address(walk.indices.start).max(start)..address(walk.indices.end);
-            while range.start < range.end
-                && let Some(piece) = next_piece(self, &mut range, cx)
-            {
-                self.unmap_range(piece, cx);
+            while !range.is_empty() {
+                self.unmap_batch(&mut range, cx);
                 if time_slice.is_over() {
                     walk.address = range.start.min(vma.end);
                     return false;

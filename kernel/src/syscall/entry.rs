@@ -8,8 +8,8 @@ use frame::user::Trap;
 use tasks::{Body, Next};
 
 use crate::current::{Current, Presence, Resolved, SAMPLE_INTERVAL};
-use crate::step::Absent;
-use crate::{memory, process, sched, signal};
+use crate::memory::{self, BadAccess};
+use crate::{process, sched, signal};
 
 impl Current {
     /// A system call whose time on the processor stands for that of all since the last one that was measured.
@@ -72,23 +72,39 @@ impl Current {
         }
     }
 
-    /// What must come before the access can be tried again, if anything must.
-    #[must_use]
-    fn page_fault(&mut self, cx: &Cx, address: usize, access: Access, presence: Presence) -> Option<Absent> {
-        let mut missing = None;
+    fn page_fault_async(&mut self, cx: &mut Cx, address: usize, access: Access, presence: Presence) {
         if let Ok(thread) = self.thread(cx) {
             thread.minor_faults.fetch_add(1, Ordering::Relaxed);
         }
-        match self.resolve(address, access, presence, cx) {
-            Ok(Resolved::Now) => {}
-            Ok(Resolved::Later) => tasks::request_yield(cx),
-            Ok(Resolved::WhenThere(absent)) => missing = Some(absent),
-            Err(bad) => signal::send::raise_fault(self, bad, address, cx),
+        let resolved = self.resolve(address, access, presence, cx);
+        if resolved != Ok(Resolved::Now) {
+            self.not_resolved_async(cx, resolved, address, access);
         }
         if memory::account::is_any_over_high() {
             process::may_have_to_pay(self, cx);
         }
-        missing
+    }
+
+    #[cold]
+    fn not_resolved_async(
+        &mut self,
+        cx: &mut Cx,
+        mut resolved: core::result::Result<Resolved, BadAccess>,
+        address: usize,
+        access: Access,
+    ) {
+        if resolved == Ok(Resolved::Unsettled) {
+            resolved = self.resolve_in_turn_async(cx, address, access);
+        }
+        match resolved {
+            Ok(Resolved::Now) => {}
+            Ok(Resolved::Later | Resolved::Unsettled) => tasks::request_yield(cx),
+            Ok(Resolved::WhenThere(absent)) => {
+                // Whatever ends the wait, a signal is looked at first.
+                let _ = absent.wait_async(cx, self, |cx, me| me.still_absent(address, access, cx));
+            }
+            Err(bad) => signal::send::raise_fault(self, bad, address, cx),
+        }
     }
 }
 
@@ -118,10 +134,7 @@ impl Body for Current {
                 },
                 Trap::PageFault { address, access, present } => {
                     let presence = if present { Presence::Unknown } else { Presence::Absent };
-                    if let Some(absent) = self.page_fault(cx, address, access, presence) {
-                        // Whatever ends the wait, a signal is looked at first.
-                        let _ = absent.wait_async(cx, self, |cx, me| me.still_absent(address, access, cx));
-                    }
+                    self.page_fault_async(cx, address, access, presence);
                 }
                 Trap::Exception { vector, code } => signal::send::raise_exception(self, vector, code, cx),
                 Trap::Preempted if self.space.is_gone() => return Next::End,

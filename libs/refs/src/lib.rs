@@ -15,7 +15,7 @@
 //! | `map`, `ids`, `handles`, `list`, `slab` | collections |
 //! | `shared_slice` | what tables that are copies of each other have in common |
 //! | `unsize` | trait objects |
-//! | [`wait`], `spin` | wakers and wait lists, spin locks |
+//! | [`wait`], `spin`, `waiting` | wakers and wait lists, spin locks, which of them cores wait for |
 //! | `lock_order` (a feature) | in which order locks are taken |
 //! | `dynamic` (a feature), `ledger` | the same under any executor, checked at run time |
 //!
@@ -66,6 +66,8 @@ mod temp;
 mod unsize;
 pub mod wait;
 mod wait_queue;
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+mod waiting;
 mod weak;
 
 pub use cx::{Cx, NoSuspend};

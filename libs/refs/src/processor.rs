@@ -4,6 +4,9 @@
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+use crate::waiting::Announced;
+
 /// What a kernel says of its processor.
 #[derive(Debug)]
 pub struct Processor {
@@ -128,6 +131,8 @@ const INSISTENCE: u32 = 20_000;
 #[cfg(not(ebb_loom))]
 extern "C-unwind" fn wait_for_lock(lock: &crate::sync::AtomicBool) {
     let address = core::ptr::from_ref(lock).addr();
+    #[cfg(not(ebb_shuttle))]
+    let _announced = Announced::begin(address);
     let mut wait = Wait::new();
     let mut turns = 0_u32;
     loop {

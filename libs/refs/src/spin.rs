@@ -84,6 +84,13 @@ impl<T: ?Sized> SpinLock<T> {
         self.raw.try_lock().then_some(SpinGuard { lock: self, _on_this_stack_only: PhantomData })
     }
 
+    /// Lets all cores that wait for the lock now have it first: for whoever holds it for long, again and again, between two such times. The caller holds no lock.
+    #[inline(always)]
+    #[cfg_attr(feature = "check-locks", track_caller)]
+    pub fn give_way(&self) {
+        self.raw.give_way();
+    }
+
     /// The value, by the only one who can reach it.
     #[inline(always)]
     pub fn get_mut(&mut self) -> &mut T {
@@ -189,6 +196,8 @@ mod raw {
     use crate::lock_order::{self, Beside, Class};
     use crate::processor::spin_until_locked;
     use crate::sync::{AtomicBool, Ordering};
+    #[cfg(not(ebb_shuttle))]
+    use crate::waiting;
 
     /// What is behind this is out of the way of what is not.
     #[cold]
@@ -267,6 +276,18 @@ mod raw {
             is_free
         }
 
+        /// Lets all cores that wait for the lock now have it first. The caller holds no lock.
+        #[inline(always)]
+        #[cfg_attr(feature = "check-locks", track_caller)]
+        pub fn give_way(&self) {
+            #[cfg(all(feature = "check-locks", not(ebb_shuttle)))]
+            lock_order::check_none_held();
+            #[cfg(not(ebb_shuttle))]
+            if waiting::is_any() {
+                waiting::let_all_have_it(core::ptr::from_ref(&self.is_locked).addr());
+            }
+        }
+
         /// Gives the lock back. Only its holder may call this.
         #[inline(always)]
         pub fn unlock(&self) {
@@ -324,6 +345,9 @@ mod raw {
         pub fn lock_after(&self) {
             self.lock();
         }
+
+        /// Loom lets others have it anyway.
+        pub fn give_way(&self) {}
 
         /// Takes the lock if it is free.
         pub fn try_lock(&self) -> bool {

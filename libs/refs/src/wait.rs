@@ -234,6 +234,11 @@ impl Waker {
         }
     }
 
+    /// Whether the wait was ended by a wake-up, and the task has not run since.
+    pub fn is_woken(self) -> bool {
+        self.slot.state.load(Ordering::Acquire) == self.epoch | NOTIFIED
+    }
+
     /// Whether the wait is still on.
     #[inline]
     pub fn is_waiting(self) -> bool {
@@ -358,6 +363,17 @@ impl WaitList {
             }
         }
         false
+    }
+
+    /// Wakes the one that has waited longest of those whose tasks have left their cores, and those before it that were about to. `None` if there are only such ones.
+    pub fn wake_first_parked(&self) -> Option<Waker> {
+        while let Some(waker) = self.waiters.with(Waiters::pop) {
+            let is_parked = waker.slot.is_parked();
+            if waker.wake() && is_parked {
+                return Some(waker);
+            }
+        }
+        None
     }
 
     /// Wakes all, but of those that are exclusive ([`WakeSlot::set_exclusive`]) only the one that has waited longest: for what one of them

@@ -141,6 +141,27 @@ fn a_waiter_whose_wait_is_over_is_passed_by() {
 }
 
 #[test]
+fn of_those_that_wait_the_first_whose_task_has_left_its_core_is_told() {
+    let (list, cx, slots) = (WaitList::new(), cx(), slots::<4>(600));
+    assert_eq!(list.wake_first_parked(), None);
+    let wakers = slots.map(|slot| slot.prepare());
+    for waker in wakers {
+        list.register(waker, &cx);
+    }
+    slots[0].finish();
+    // The one at 1 is about to leave its core.
+    assert!(slots[2].commit() && slots[3].commit());
+    assert_eq!(list.wake_first_parked(), Some(wakers[2]));
+    assert_eq!(ready(600), [2]);
+    assert!(!slots[1].commit(), "it was woken as well");
+    assert!(wakers[2].is_woken() && !wakers[3].is_woken() && !wakers[0].is_woken());
+    slots[2].finish();
+    assert!(!wakers[2].is_woken(), "it runs");
+    assert_eq!(list.wake_first_parked(), Some(wakers[3]));
+    assert_eq!(list.wake_first_parked(), None);
+}
+
+#[test]
 fn a_list_does_not_grow_by_waits_that_are_over() {
     let (list, cx, [slot]) = (WaitList::new(), cx(), slots::<1>(300));
     let mut old = None;

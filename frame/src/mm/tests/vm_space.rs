@@ -65,7 +65,7 @@ fn addresses_that_are_not_users_are_refused_everywhere() {
         assert_eq!(space.unmap(address..usize::MAX, cx), 0);
         assert_eq!(space.map_absent(address..usize::MAX, RW, |_| panic!("no page"), cx), 0);
         map(&space, 0, 1, RW, &machine);
-        assert_eq!(space.move_range(0..PAGE_SIZE, address, cx), Err(OutOfMemory));
+        assert_eq!(space.move_batch(&mut (0..PAGE_SIZE), address, cx), Err(OutOfMemory));
         assert_eq!(space.unmap(0..usize::MAX, cx), 1);
     }
     map(&space, USER_END - PAGE_SIZE, 5, RW, &machine);
@@ -245,13 +245,52 @@ fn moved_pages_are_at_their_new_place_only() {
     let to = BASE + 8 * LEAF + 3 * PAGE_SIZE;
     map(&space, to + PAGE_SIZE, 77, RW, &machine);
     space.activate(&machine.cx);
-    space.move_range(BASE..BASE + 701 * PAGE_SIZE, to, &machine.cx).expect("there is memory");
+    let mut left = BASE..BASE + 701 * PAGE_SIZE;
+    space.move_batch(&mut left, to, &machine.cx).expect("there is memory");
+    assert!(left.is_empty(), "few pages are one batch");
     for page in pages {
         assert_eq!(peek(&space, BASE + page * PAGE_SIZE, &machine), None);
         assert_eq!(peek(&space, to + page * PAGE_SIZE, &machine), Some(page as u8));
     }
     assert_eq!(space.mapped_pages(), pages.len());
-    assert_eq!(space.move_range(to..to + LEAF, to + PAGE_SIZE, &machine.cx), Err(OutOfMemory));
+    assert_eq!(space.move_batch(&mut (to..to + LEAF), to + PAGE_SIZE, &machine.cx), Err(OutOfMemory));
+}
+
+#[test]
+fn a_batch_is_as_much_as_a_full_table_however_many_tables_that_are() {
+    const TABLES: usize = 300;
+    let (machine, space) = (Machine::new(), new_space());
+    let cx = &machine.cx;
+    for table in 0..TABLES {
+        map(&space, BASE + table * LEAF, 1, RW, &machine);
+    }
+    space.activate(cx);
+    let whole = BASE..BASE + TABLES * LEAF;
+    let to = 1 << 40;
+    let mut left = whole.clone();
+    let mut batches = 0;
+    while !left.is_empty() {
+        let target = to + (left.start - whole.start);
+        space.move_batch(&mut left, target, cx).expect("there is memory");
+        batches += 1;
+    }
+    assert!((2..=TABLES / 64).contains(&batches), "{batches} batches to move");
+    assert_eq!((space.mapped_in(whole, cx), space.mapped_pages()), (0, TABLES));
+
+    // A full table is a batch of its own.
+    for page in 1..LEAF / PAGE_SIZE {
+        map(&space, to + page * PAGE_SIZE, 1, RW, &machine);
+    }
+    let mut left = to + PAGE_SIZE..to + TABLES * LEAF;
+    space.unmap_batch(&mut left, cx);
+    assert_eq!((left.start, space.mapped_pages()), (to + LEAF, TABLES));
+    let mut batches = 0;
+    while !left.is_empty() {
+        space.unmap_batch(&mut left, cx);
+        batches += 1;
+    }
+    assert!((2..=TABLES / 64).contains(&batches), "{batches} batches to unmap");
+    assert_eq!((peek(&space, to, &machine), space.mapped_pages()), (Some(1), 1));
 }
 
 #[test]
@@ -300,7 +339,9 @@ fn running_out_of_memory_for_tables_changes_nothing() {
     assert_eq!(space.map_absent(1 << 40..1 << 41, RW, |_| Some(spare.clone()), &machine.cx), 0);
     space.map_run(1 << 40, core::iter::once((spare.clone(), RW)), &machine.cx);
     assert_eq!(space.fork_range(&child, 0..USER_END, Sharing::CopyOnWrite, &machine.cx), Err(OutOfMemory));
-    assert_eq!(space.move_range(BASE..BASE + 1, 1 << 40, &machine.cx), Err(OutOfMemory));
+    let mut left = BASE..BASE + PAGE_SIZE;
+    assert_eq!(space.move_batch(&mut left, 1 << 40, &machine.cx), Err(OutOfMemory));
+    assert_eq!(left, BASE..BASE + PAGE_SIZE);
     assert_eq!((peek(&space, BASE, &machine), space.mapped_pages(), spare.references()), (Some(1), 1, 1));
     drop(all);
 }
@@ -472,7 +513,7 @@ fn what_the_processor_remembers_of_an_entry_goes_when_the_entry_changes() {
     assert_eq!(dirty, 2, "the second write was noted as well");
 
     // The other page keeps the table where it is.
-    space.move_range(BASE..BASE + PAGE_SIZE, BASE + 8 * PAGE_SIZE, cx).expect("there is memory");
+    space.move_batch(&mut (BASE..BASE + PAGE_SIZE), BASE + 8 * PAGE_SIZE, cx).expect("there is memory");
     assert_eq!(peek(&space, BASE, &machine), None);
     assert_eq!(peek(&space, BASE + 8 * PAGE_SIZE, &machine), Some(5));
 
