@@ -58,6 +58,12 @@ impl Capacity {
     }
 }
 
+/// The minor number of a new unnamed device.
+pub fn next_device() -> u32 {
+    static NEXT_DEVICE: AtomicU32 = AtomicU32::new(1);
+    NEXT_DEVICE.fetch_add(1, Ordering::Relaxed)
+}
+
 /// An instance of a file system. Each inode owns a share in it; so it does not own any.
 pub struct FileSystem {
     /// The name of its type, as in `/proc/filesystems`.
@@ -66,6 +72,8 @@ pub struct FileSystem {
     pub magic: u32,
     /// Its `st_dev`: the minor number of an unnamed device.
     pub device: u32,
+    /// How many file systems it is stacked on, one on the other; 0 for one that has a store of its own.
+    pub depth: u8,
     /// What it holds.
     pub capacity: Capacity,
     /// The mount options of its own, as `/proc/mounts` shows them (with a leading comma each).
@@ -78,16 +86,29 @@ pub struct FileSystem {
 impl FileSystem {
     /// A new instance.
     pub fn new(name: &'static str, magic: u32, options: Vec<u8>) -> StrongRc<FileSystem> {
-        static NEXT_DEVICE: AtomicU32 = AtomicU32::new(1);
-        StrongRc::new(FileSystem {
-            name,
-            magic,
-            device: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
-            capacity: Capacity::default(),
-            options,
-            tree: SpinLock::new(()),
-            next_inode: AtomicU64::new(1),
-        })
+        Self::with_tree(name, magic, options, 0, SpinLock::new(()))
+    }
+
+    /// A new instance that is stacked on others, of which the deepest has `depth` - 1. Who holds the `tree` of a file system may take those of what it is stacked on.
+    pub fn stacked(name: &'static str, magic: u32, options: Vec<u8>, depth: u8) -> StrongRc<FileSystem> {
+        // A class of locks for each depth.
+        let tree = match depth {
+            1 => SpinLock::new(()),
+            _ => SpinLock::new(()),
+        };
+        Self::with_tree(name, magic, options, depth, tree)
+    }
+
+    fn with_tree(
+        name: &'static str,
+        magic: u32,
+        options: Vec<u8>,
+        depth: u8,
+        tree: SpinLock<()>,
+    ) -> StrongRc<FileSystem> {
+        let capacity = Capacity::default();
+        let next_inode = AtomicU64::new(1);
+        StrongRc::new(FileSystem { name, magic, device: next_device(), depth, capacity, options, tree, next_inode })
     }
 
     /// A number for a new inode.
