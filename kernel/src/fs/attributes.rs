@@ -43,10 +43,10 @@ pub fn change_mode(
     if !subject.has(Capability::Fsetid) && !subject.is_in(group, cx) {
         permissions &= !abi::S_ISGID;
     }
-    inode.change(cx, |metadata| {
+    Inode::change_where_kept(inode, me, cx, |metadata| {
         metadata.mode = inode.kind.mode_bits() | permissions;
         metadata.changed = Timestamp::now();
-    });
+    })?;
     dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
     Ok(())
 }
@@ -76,15 +76,16 @@ pub fn change_owner(
             return Err(Errno::EPERM.into());
         }
     }
-    remove_file_capabilities(inode, cx)?;
-    inode.change(cx, |metadata| {
+    let real = inode.ops.real_to_change(inode, Some(me), cx)?;
+    remove_file_capabilities(real.as_ref().unwrap_or(inode), cx)?;
+    Inode::change_where_kept(inode, me, cx, |metadata| {
         metadata.uid = uid.unwrap_or(metadata.uid);
         metadata.gid = gid.unwrap_or(metadata.gid);
         if inode.kind != FileKind::Directory {
             metadata.mode &= !lost;
         }
         metadata.changed = Timestamp::now();
-    });
+    })?;
     dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
     Ok(())
 }
@@ -131,11 +132,11 @@ pub fn change_times(
         NewTime::Now => *time = now,
         NewTime::To(to) => *time = to,
     };
-    inode.change(cx, |metadata| {
+    Inode::change_where_kept(inode, me, cx, |metadata| {
         apply(&mut metadata.accessed, accessed);
         apply(&mut metadata.modified, modified);
         metadata.changed = now;
-    });
+    })?;
     let event = match (accessed, modified) {
         (_, NewTime::Keep) => dnotify::Events::ACCESS,
         (NewTime::Keep, _) => dnotify::Events::MODIFY,
@@ -157,7 +158,9 @@ pub fn truncate(inode: &TempRc<'_, Inode>, size: u64, me: &impl VfsCaller, cx: &
     }
     inode.ops.set_size(inode, size, cx)?;
     dnotify::file_changed(inode, dnotify::Events::MODIFY, cx);
-    remove_privileges(inode, me, cx)
+    remove_privileges(&Inode::kept(inode, cx), me, cx)?;
+    inode.bring_up_to_date(cx);
+    Ok(())
 }
 
 /// The longest name and the longest value of an extended attribute.
@@ -225,8 +228,7 @@ pub fn set_attribute(
 ) -> Step<()> {
     mount.check_writable(cx)?;
     inode.ops.may_change_metadata()?;
-    let is_capabilities = name == FileCapabilities::ATTRIBUTE;
-    if is_capabilities {
+    if name == FileCapabilities::ATTRIBUTE {
         FileCapabilities::decode(value)?;
     }
     check_attribute(inode, name, Want::WRITE, me, cx)?;
@@ -234,6 +236,18 @@ pub fn set_attribute(
         return Err(Errno::E2BIG.into());
     }
     crate::memory::admit()?;
+    let real = inode.ops.real_to_change(inode, Some(me), cx)?;
+    put(real.as_ref().unwrap_or(inode), &inode.ops.attribute_below(name), Some(value), how, cx)?;
+    Inode::change_where_kept(inode, me, cx, |metadata| metadata.changed = Timestamp::now())?;
+    dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
+    Ok(())
+}
+
+/// Gives a file an attribute, or takes it away, whoever may.
+///
+/// # Errors
+/// EEXIST, ENODATA; ENOSPC; the file system's, which keeps it.
+pub fn put(inode: &Inode, name: &[u8], value: Option<&[u8]>, how: SetAttribute, cx: &Cx) -> Step<()> {
     inode.load_attributes(cx)?;
     let mut attributes = inode.attributes.lock(cx);
     let there = attributes.get_or_insert_default();
@@ -242,6 +256,11 @@ pub fn set_attribute(
         SetAttribute::Replace | SetAttribute::Never if !there.contains_key(name) => return Err(Errno::ENODATA.into()),
         _ => {}
     }
+    let Some(value) = value else {
+        inode.ops.keep_attribute(inode, name, None, cx)?;
+        there.remove(name);
+        return Ok(());
+    };
     let others: usize =
         there.iter().filter(|(other, _)| *other != name).map(|(name, value)| name.len() + value.len()).sum();
     if others + name.len() + value.len() > MOST_BYTES {
@@ -249,12 +268,9 @@ pub fn set_attribute(
     }
     inode.ops.keep_attribute(inode, name, Some(value), cx)?;
     there.insert(name.to_vec(), value.to_vec());
-    drop(attributes);
-    if is_capabilities {
+    if name == FileCapabilities::ATTRIBUTE {
         inode.has_file_capabilities.store(true, Ordering::Relaxed);
     }
-    inode.change(cx, |metadata| metadata.changed = Timestamp::now());
-    dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
     Ok(())
 }
 
@@ -262,11 +278,13 @@ pub fn set_attribute(
 ///
 /// # Errors
 /// ENODATA, EOPNOTSUPP, EACCES.
-pub fn attribute(inode: &Inode, name: &[u8], me: &impl VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
+pub fn attribute(inode: &TempRc<'_, Inode>, name: &[u8], me: &impl VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
     check_attribute(inode, name, Want::READ, me, cx)?;
-    inode.load_attributes(cx)?;
-    let attributes = inode.attributes.lock(cx);
-    Ok(attributes.as_ref().and_then(|there| there.get(name)).cloned().ok_or(Errno::ENODATA)?)
+    let kept = Inode::kept(inode, cx);
+    kept.load_attributes(cx)?;
+    let attributes = kept.attributes.lock(cx);
+    let there = attributes.as_ref().and_then(|there| there.get(&*inode.ops.attribute_below(name)));
+    Ok(there.cloned().ok_or(Errno::ENODATA)?)
 }
 
 /// removexattr(2).
@@ -282,13 +300,15 @@ pub fn remove_attribute(
 ) -> Step<()> {
     mount.check_writable(cx)?;
     check_attribute(inode, name, Want::WRITE, me, cx)?;
-    inode.load_attributes(cx)?;
-    let mut attributes = inode.attributes.lock(cx);
-    let there = attributes.as_mut().filter(|there| there.contains_key(name)).ok_or(Errno::ENODATA)?;
-    inode.ops.keep_attribute(inode, name, None, cx)?;
-    there.remove(name);
-    drop(attributes);
-    inode.change(cx, |metadata| metadata.changed = Timestamp::now());
+    let kept = Inode::kept(inode, cx);
+    let name = inode.ops.attribute_below(name);
+    kept.load_attributes(cx)?;
+    if !kept.attributes.lock(cx).as_ref().is_some_and(|there| there.contains_key(&*name)) {
+        return Err(Errno::ENODATA.into());
+    }
+    let kept = inode.ops.real_to_change(inode, Some(me), cx)?.unwrap_or(kept);
+    put(&kept, &name, None, SetAttribute::Replace, cx)?;
+    Inode::change_where_kept(inode, me, cx, |metadata| metadata.changed = Timestamp::now())?;
     dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
     Ok(())
 }
@@ -297,14 +317,16 @@ pub fn remove_attribute(
 ///
 /// # Errors
 /// The thread is gone.
-pub fn attribute_names(inode: &Inode, me: &impl VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
-    inode.load_attributes(cx)?;
+pub fn attribute_names(inode: &TempRc<'_, Inode>, me: &impl VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
     let privileged = Subject::of(me, cx)?.has(Capability::SysAdmin);
-    let attributes = inode.attributes.lock(cx);
+    let kept = Inode::kept(inode, cx);
+    kept.load_attributes(cx)?;
+    let attributes = kept.attributes.lock(cx);
     let mut names = Vec::new();
     for name in attributes.iter().flat_map(|there| BTreeMap::keys(there)) {
+        let Some(name) = inode.ops.attribute_above(name) else { continue };
         if privileged || !name.starts_with(b"trusted.") {
-            names.extend_from_slice(name);
+            names.extend_from_slice(&name);
             names.push(0);
         }
     }

@@ -114,6 +114,8 @@ pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &impl VfsCaller, c
     if source.inode.kind == FileKind::Directory {
         return Err(Errno::EPERM.into());
     }
+    // What is in a layer that is only read gets no names there.
+    source.inode.ops.real_to_change(&source.inode, Some(me.as_dyn()), cx)?;
     parent.inode.ops.link(&parent.inode, &found.name, &source.inode, cx)?;
     dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
     Ok(())
@@ -154,7 +156,7 @@ fn unlink_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
         return Err(Errno::EBUSY.into());
     }
-    let named = Named { directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
+    let named = Named { me: Some(me.as_dyn()), directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
     parent.inode.ops.unlink(&named, cx)?;
     dnotify::directory_changed(&parent.inode, dnotify::Events::DELETE, cx);
     Ok(())
@@ -188,7 +190,7 @@ fn remove_directory_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
         return Err(Errno::EBUSY.into());
     }
-    let named = Named { directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
+    let named = Named { me: Some(me.as_dyn()), directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
     parent.inode.ops.remove_directory(&named, cx)?;
     dnotify::directory_changed(&parent.inode, dnotify::Events::DELETE, cx);
     Ok(())
@@ -276,8 +278,9 @@ fn rename_once(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &
         return Err(Errno::EBUSY.into());
     }
     let existing = target.target.as_ref().map(|existing| &existing.inode);
-    let old = Named { directory: parent, name: &source.name, inode: Some(&moved.inode) };
-    parent.ops.rename(&old, &Named { directory: to_parent, name: &target.name, inode: existing }, how, cx)?;
+    let me = Some(me.as_dyn());
+    let old = Named { me, directory: parent, name: &source.name, inode: Some(&moved.inode) };
+    parent.ops.rename(&old, &Named { me, directory: to_parent, name: &target.name, inode: existing }, how, cx)?;
     dnotify::renamed(parent, to_parent, cx);
     if how == Rename::Exchange {
         dnotify::renamed(to_parent, parent, cx);

@@ -58,6 +58,12 @@ impl Capacity {
     }
 }
 
+/// The minor number of a new unnamed device.
+pub fn next_device() -> u32 {
+    static NEXT_DEVICE: AtomicU32 = AtomicU32::new(1);
+    NEXT_DEVICE.fetch_add(1, Ordering::Relaxed)
+}
+
 /// An instance of a file system. Each inode owns a share in it; so it does not own any.
 pub struct FileSystem {
     /// The name of its type, as in `/proc/filesystems`.
@@ -66,6 +72,8 @@ pub struct FileSystem {
     pub magic: u32,
     /// Its `st_dev`: the minor number of an unnamed device.
     pub device: u32,
+    /// How many file systems it is stacked on, one on the other; 0 for one that has a store of its own.
+    pub depth: u8,
     /// What it holds.
     pub capacity: Capacity,
     /// The mount options of its own, as `/proc/mounts` shows them (with a leading comma each).
@@ -85,23 +93,40 @@ pub trait Kept: Send + Sync {}
 impl FileSystem {
     /// A new instance.
     pub fn new(name: &'static str, magic: u32, options: Vec<u8>) -> StrongRc<FileSystem> {
-        Self::make(name, magic, options, false)
+        Self::with_tree(name, magic, options, 0, SpinLock::new(()), false)
     }
 
     /// A new instance of which nothing is ever written.
     pub fn new_read_only(name: &'static str, magic: u32, options: Vec<u8>) -> StrongRc<FileSystem> {
-        Self::make(name, magic, options, true)
+        Self::with_tree(name, magic, options, 0, SpinLock::new(()), true)
     }
 
-    fn make(name: &'static str, magic: u32, options: Vec<u8>, is_read_only: bool) -> StrongRc<FileSystem> {
-        static NEXT_DEVICE: AtomicU32 = AtomicU32::new(1);
+    /// A new instance that is stacked on others, of which the deepest has `depth` - 1. Who holds the `tree` of a file system may take those of what it is stacked on.
+    pub fn stacked(name: &'static str, magic: u32, options: Vec<u8>, depth: u8) -> StrongRc<FileSystem> {
+        // A class of locks for each depth.
+        let tree = match depth {
+            1 => SpinLock::new(()),
+            _ => SpinLock::new(()),
+        };
+        Self::with_tree(name, magic, options, depth, tree, false)
+    }
+
+    fn with_tree(
+        name: &'static str,
+        magic: u32,
+        options: Vec<u8>,
+        depth: u8,
+        tree: SpinLock<()>,
+        is_read_only: bool,
+    ) -> StrongRc<FileSystem> {
         StrongRc::new(FileSystem {
             name,
             magic,
-            device: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
+            device: next_device(),
+            depth,
             capacity: Capacity::default(),
             options,
-            tree: SpinLock::new(()),
+            tree,
             is_read_only,
             mounts: AtomicU32::new(0),
             kept: SpinLock::new(None),

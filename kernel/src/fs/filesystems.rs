@@ -10,6 +10,7 @@ use refs::{SpinLock, StrongRc};
 use super::cgroup;
 use super::devices::register_drivers;
 use super::initramfs::{self, make_directory};
+use super::overlay;
 use super::proc;
 use super::stored::erofs::Erofs;
 use super::stored::{self, Format};
@@ -30,6 +31,7 @@ const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "proc", origin: Origin::Memory(|_, cx| proc::instance(cx)) },
     FileSystemType { name: "sysfs", origin: Origin::Memory(|_, cx| sysfs::new(cx)) },
     FileSystemType { name: "cgroup2", origin: Origin::Memory(cgroup::instance) },
+    FileSystemType { name: "overlay", origin: Origin::Directories(overlay::mount) },
     FileSystemType { name: "devpts", origin: Origin::Memory(|_, cx| devpts::instance(cx)) },
     FileSystemType { name: Erofs::NAME, origin: Origin::Device(stored::mount::<Erofs>) },
 ];

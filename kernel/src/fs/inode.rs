@@ -20,7 +20,7 @@ use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 use super::inode_flags::InodeFlags;
 use super::leases::FileLeases;
 use super::locks::FileLocks;
-use super::{DeviceNumber, FileKind, FileSystem, InodeOps, Metadata, Timestamp};
+use super::{DeviceNumber, FileKind, FileSystem, InodeOps, Metadata, Timestamp, VfsCaller};
 use crate::credentials::FileCapabilities;
 use crate::error::{Errno, Result};
 use crate::step::Step;
@@ -146,6 +146,50 @@ impl Inode {
         f(&metadata)
     }
 
+    /// As [`metadata`](Self::metadata), of an inode of a layer, by the inode above it, whose metadata are locked.
+    pub fn metadata_below(&self, cx: &Cx) -> Metadata {
+        // Stacked file systems come first, and none is stacked on itself.
+        let mut metadata = self.metadata.lock_nested(cx);
+        self.ops.refresh(&mut metadata, cx);
+        *metadata
+    }
+
+    /// It was read at that time, as the inode above it says, whose metadata are locked.
+    pub fn accessed_below(&self, when: Timestamp, cx: &Cx) {
+        self.is_changed();
+        self.metadata.lock_nested(cx).accessed = when;
+    }
+
+    /// What keeps the metadata and attributes of an inode: itself, or where it is of a stacked file system, one of a layer.
+    pub fn kept<'cx>(this: &TempRc<'cx, Inode>, cx: &'cx Cx) -> TempRc<'cx, Inode> {
+        this.ops.real(cx).unwrap_or_else(|| this.clone())
+    }
+
+    /// Changes the metadata of a file where they are kept, to be written.
+    ///
+    /// # Errors
+    /// Those of copying it there; it may pause.
+    pub fn change_where_kept(
+        this: &TempRc<'_, Inode>,
+        me: &dyn VfsCaller,
+        cx: &Cx,
+        change: impl FnOnce(&mut Metadata),
+    ) -> Step<()> {
+        match this.ops.real_to_change(this, Some(me), cx)? {
+            None => this.change(cx, change),
+            Some(real) => {
+                real.change(cx, change);
+                this.bring_up_to_date(cx);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has it know what was changed in a layer.
+    pub fn bring_up_to_date(&self, cx: &Cx) {
+        self.with_metadata(cx, |_| ());
+    }
+
     /// Whether it is a directory that was removed: nothing can be made in it.
     pub fn is_removed(&self, cx: &Cx) -> bool {
         self.with_metadata(cx, |metadata| metadata.links == 0)
@@ -240,6 +284,7 @@ impl Inode {
         if (is_due || !relative) && !self.flags().contains(InodeFlags::NO_ATIME) {
             metadata.accessed = Timestamp::now();
             self.is_changed();
+            self.ops.accessed(self, metadata.accessed, cx);
         }
     }
 

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use frame::mm::{Reader, Writer};
 use linux_raw_sys::general::{RLIMIT_FSIZE, S_ISGID, S_ISUID, S_IXGRP};
-use refs::{StrongRc, Waker};
+use refs::{StrongRc, TempRc, Waker};
 
 use super::access::Subject;
 use super::{Events, File, Inode, Lseek, VfsCaller};
@@ -29,23 +29,37 @@ impl InodeFile {
 
     #[inline(always)]
     fn write_at(&self, offset: Option<u64>, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<(usize, u64)> {
-        let inode = self.inode.get(cx);
-        let limit = me.limit(RLIMIT_FSIZE, cx)?;
-        // What may have to wait comes first: what is written is written once.
-        if from.remaining() > 0 {
-            remove_file_capabilities(&inode, cx)?;
-        }
-        let outcome = inode.ops.write(&inode, offset, limit, from, cx);
-        if outcome.is_ok_and(|(len, _)| len > 0) {
-            remove_mode_bits(&inode, me, cx)?;
-        }
-        outcome
+        write_content(&self.inode.get(cx), offset, from, me, cx)
     }
+}
+
+/// Writes to the content that an inode keeps, at `offset` (`None`: at the end): how many bytes, and the offset behind them.
+///
+/// # Errors
+/// Those of [`InodeOps::write`](super::InodeOps::write).
+#[inline(always)]
+pub fn write_content(
+    inode: &TempRc<'_, Inode>,
+    offset: Option<u64>,
+    from: &mut Reader<'_>,
+    me: &dyn VfsCaller,
+    cx: &Cx,
+) -> Step<(usize, u64)> {
+    let limit = me.limit(RLIMIT_FSIZE, cx)?;
+    // What may have to wait comes first: what is written is written once.
+    if from.remaining() > 0 {
+        remove_file_capabilities(inode, cx)?;
+    }
+    let outcome = inode.ops.write(inode, offset, limit, from, cx);
+    if outcome.is_ok_and(|(len, _)| len > 0) {
+        remove_mode_bits(inode, me, cx)?;
+    }
+    outcome
 }
 
 /// Who changes the content of a set-user-ID program takes that away from it: see inode(7).
 #[inline]
-pub fn remove_privileges(inode: &Inode, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
+pub fn remove_privileges(inode: &TempRc<'_, Inode>, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
     remove_file_capabilities(inode, cx)?;
     Ok(remove_mode_bits(inode, me, cx)?)
 }

@@ -78,7 +78,9 @@ pub fn set(mount: &Mount, inode: &TempRc<'_, Inode>, bits: u32, me: &impl VfsCal
     if unknown != 0 {
         return Err(Errno::EOPNOTSUPP.into());
     }
+    if let Some(real) = inode.ops.real_to_change(inode, Some(me), cx)? {
+        real.set_flags(flags);
+    }
     inode.set_flags(flags);
-    inode.change(cx, |metadata| metadata.changed = Timestamp::now());
-    Ok(())
+    Inode::change_where_kept(inode, me, cx, |metadata| metadata.changed = Timestamp::now())
 }

@@ -1,5 +1,6 @@
 //! [`InodeOps`]: what a file system has to say for one of its inodes.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
@@ -10,7 +11,9 @@ use frame::Cx;
 use frame::mm::{Reader, UFrame, Writer};
 use refs::{StrongRc, TempRc, WeakRc};
 
-use super::{DeviceNumber, File, FileKind, Inode, Location, Lseek, Metadata, OpenFile, OpenFlags, VfsCaller};
+use super::{
+    DeviceNumber, File, FileKind, Inode, Location, Lseek, Metadata, OpenFile, OpenFlags, Timestamp, VfsCaller,
+};
 use crate::error::{Errno, Result};
 use crate::memory::Pages;
 use crate::step::Step;
@@ -67,6 +70,8 @@ pub enum Jump {
 /// A name in a directory, with what was found there when it was judged whether the caller may change it. What is there by now may be something else, which
 /// another core has put in its place.
 pub struct Named<'a, 'cx> {
+    /// Who asks; `None` for the kernel itself.
+    pub me: Option<&'a dyn VfsCaller>,
     /// The directory.
     pub directory: &'a TempRc<'cx, Inode>,
     /// The name.
@@ -126,6 +131,39 @@ pub trait InodeOps: Any + Send + Sync {
     fn anonymous_name(&self, _this: &Inode) -> Option<Vec<u8>> {
         None
     }
+
+    /// Inodes of a file system that is stacked on others: the inode of a layer that keeps its metadata and attributes now. `None`: it keeps them itself.
+    fn real<'cx>(&self, _cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
+        None
+    }
+
+    /// The same, where they are about to be changed: it is copied into the layer that is written first. It may pause.
+    fn real_to_change<'cx>(
+        &self,
+        _this: &TempRc<'cx, Inode>,
+        _me: Option<&dyn VfsCaller>,
+        _cx: &'cx Cx,
+    ) -> Step<Option<TempRc<'cx, Inode>>> {
+        Ok(None)
+    }
+
+    /// What stat(2) tells as its `st_dev` (a minor number) and its `st_ino`. Asked of inodes of stacked file systems only.
+    fn identity(&self, this: &Inode, cx: &Cx) -> (u32, u64) {
+        (this.file_system.get(cx).device, this.number)
+    }
+
+    /// What an extended attribute of this name is called in the layer that keeps it.
+    fn attribute_below<'a>(&self, name: &'a [u8]) -> Cow<'a, [u8]> {
+        Cow::Borrowed(name)
+    }
+
+    /// The reverse; `None` for what a stacked file system keeps there for itself.
+    fn attribute_above<'a>(&self, name: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        Some(Cow::Borrowed(name))
+    }
+
+    /// It was read just now, and the time of that is to be kept. The inode's metadata are locked.
+    fn accessed(&self, _this: &Inode, _when: Timestamp, _cx: &Cx) {}
 
     /// Directories: the inode of a name. ENOENT if there is none.
     fn lookup<'cx>(
@@ -239,6 +277,11 @@ pub trait InodeOps: Any + Send + Sync {
     /// Regular files: the next data or hole at or behind an offset, for [`Lseek::Data`] and [`Lseek::Hole`]. ENXIO behind the end.
     fn seek(&self, _this: &Inode, _to: Lseek, _cx: &Cx) -> Step<u64> {
         Err(Errno::EINVAL.into())
+    }
+
+    /// Regular files: whether they have content that is kept, and can be truncated.
+    fn keeps_content(&self) -> bool {
+        self.pages().is_some()
     }
 
     /// Regular files: what a mapping of it shows; `None` if it cannot be mapped.

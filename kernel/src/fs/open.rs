@@ -272,10 +272,10 @@ fn break_leases(inode: &TempRc<'_, Inode>, flags: OpenFlags, cx: &Cx) -> Step<Op
 fn prepare_regular(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx) -> Step<Option<Box<dyn File>>> {
     let inode = &path.inode;
     if flags.contains(OpenFlags::TRUNCATE) {
-        if inode.ops.pages().is_some() {
+        if inode.ops.keeps_content() {
             inode.ops.set_size(inode, 0, cx)?;
         }
-        remove_privileges(inode, me, cx)?;
+        remove_privileges(&Inode::kept(inode, cx), me, cx)?;
         dnotify::file_changed(inode, dnotify::Events::MODIFY, cx);
     }
     inode.ops.open(inode, flags, me, cx)
@@ -324,7 +324,11 @@ pub fn open_program(
         }
         Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, cx)?;
         if let Ok(location) = path.keep() {
-            return Ok(StrongRc::new(OpenFile::stored(OpenFlags::empty(), location)));
+            let flags = OpenFlags::empty();
+            return Ok(StrongRc::new(match path.inode.ops.open(&path.inode, flags, me, cx)? {
+                Some(file) => OpenFile::at(file, flags, location),
+                None => OpenFile::stored(flags, location),
+            }));
         }
     }
     Err(Errno::ENOENT.into())

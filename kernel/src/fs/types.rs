@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::{NoSuspend, SpinLock, StrongRc};
 
-use super::{DeviceNumber, FileSystem, Inode};
+use super::{DeviceNumber, FileSystem, Inode, MountFlags, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::step::Step;
 
@@ -24,6 +24,8 @@ pub struct FileSystemType {
 pub enum Origin {
     /// Memory: they are made of nothing but the options of mount(2).
     Memory(fn(options: &[u8], cx: &Cx) -> Result<Instance>),
+    /// Directories that there are already, which the options name for whoever mounts; and what the mount does not allow because of them.
+    Directories(fn(options: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<(Instance, MountFlags)>),
     /// A block device, whose content may have to be waited for.
     Device(fn(&OnDevice<'_>, cx: &Cx) -> Step<Instance>),
 }

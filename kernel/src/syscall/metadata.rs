@@ -176,19 +176,25 @@ struct Stat {
 
 const BLOCK_SIZE: u32 = 4096;
 
-/// The number of the device that an inode is on.
-fn device_of(inode: &Inode, cx: &Cx) -> DeviceNumber {
-    DeviceNumber { major: 0, minor: inode.file_system.get(cx).device }
+/// The number of the device that an inode is on, and its own.
+#[inline(always)]
+fn identity(inode: &Inode, cx: &Cx) -> (DeviceNumber, u64) {
+    let file_system = inode.file_system.get(cx);
+    let (minor, number) = match file_system.depth {
+        0 => (file_system.device, inode.number),
+        _ => inode.ops.identity(inode, cx),
+    };
+    (DeviceNumber { major: 0, minor }, number)
 }
 
 #[inline]
 fn write_stat(cx: &Cx, me: &Current, inode: &Inode, to: UserOut<Stat>) -> Step<usize> {
-    let device = device_of(inode, cx).encoded();
+    let (device, number) = identity(inode, cx);
     let memory = me.memory(cx)?;
     inode.with_metadata(cx, |metadata| {
         let stat = Stat {
-            device,
-            inode: inode.number,
+            device: device.encoded(),
+            inode: number,
             links: metadata.links.into(),
             mode: metadata.mode,
             uid: metadata.uid,
@@ -312,7 +318,7 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     }
     let found = resolve_at(cx, me, args.int(0), args.string(1), flags)?;
     let metadata: Metadata = found.inode.metadata(cx);
-    let device = device_of(&found.inode, cx);
+    let (device, number) = identity(&found.inode, cx);
     let is_mount_root = found.inode.downgrade() == found.mount.root.downgrade();
     let root_attribute = u64::from(abi::STATX_ATTR_MOUNT_ROOT);
     let has_flags = if found.inode.ops.has_flags() { InodeFlags::IN_STATX } else { InodeFlags::empty() };
@@ -326,7 +332,7 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         gid: metadata.gid,
         mode: metadata.mode as u16,
         padding: 0,
-        inode: found.inode.number,
+        inode: number,
         size: metadata.size,
         blocks: metadata.blocks,
         attributes_mask: root_attribute | u64::from(has_flags.bits()),

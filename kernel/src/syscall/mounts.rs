@@ -14,7 +14,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::types::{self, OnDevice, Origin};
 use crate::fs::walk::{self, PathName, WalkFlags};
-use crate::fs::{DeviceNumber, FileKind, MOUNTS, Mount, MountFlags, Path};
+use crate::fs::{DeviceNumber, FileKind, Inode, MOUNTS, Mount, MountFlags, Path};
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{UserIn, UserOut};
 
@@ -93,14 +93,20 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Option<WeakRc<Mount>>> {
     if on.inode.kind != FileKind::Directory {
         return Err(Errno::ENOTDIR.into());
     }
+    let mut own_flags = MountFlags::of_mount(flags);
     let (file_system, root) = match types::find(&kind, cx)?.origin {
         Origin::Memory(make) => make(&options, cx)?,
+        Origin::Directories(make) => {
+            let (instance, access) = make(&options, me, cx)?;
+            own_flags |= access;
+            instance
+        }
         Origin::Device(make) => {
             let device = block_device(&source, me, cx)?;
             make(&OnDevice { device, is_read_only: flags & abi::MS_RDONLY != 0, options: &options }, cx)?
         }
     };
-    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, MountFlags::of_mount(flags))), Some(&on), cx)?;
+    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, own_flags)), Some(&on), cx)?;
     Ok(None)
 }
 
@@ -178,7 +184,9 @@ struct StatFs {
 
 fn write_statfs(cx: &Cx, me: &Current, path: &Path<'_>, to: UserOut<StatFs>) -> Step<usize> {
     let file_system = path.inode.file_system.get(cx);
-    let capacity = &file_system.capacity;
+    // How full a stacked file system is, what its files are kept in says.
+    let store = Inode::kept(&path.mount.root.get(cx), cx).file_system.get(cx);
+    let capacity = &store.capacity;
     let blocks = capacity.pages.load(Ordering::Relaxed);
     let free = blocks.saturating_sub(capacity.used_pages.load(Ordering::Relaxed));
     let files = capacity.inodes.load(Ordering::Relaxed);

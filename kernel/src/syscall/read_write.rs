@@ -17,7 +17,7 @@ use crate::fs::read_write::{
     CopyEnd, MOST_BYTES, Position, TransferFlags, Waits, check, check_ranges, copy_async, read_async, read_piece_async,
     sync_async, write_async, write_piece_async,
 };
-use crate::fs::{FileKind, InodeFlags, Lseek, OpenFile, OpenFlags, reserve_fd, tmpfs};
+use crate::fs::{FileKind, Inode, InodeFlags, Lseek, OpenFile, OpenFlags, reserve_fd, tmpfs};
 use crate::pipe::{self, PipeEnd};
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{In, Out, UserBuffer, UserInOut, UserPtr, UserSlice};
@@ -489,7 +489,8 @@ fn fallocate_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> 
         let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
         inode.ops.allocate(&inode, mode, offset as u64..end as u64, &mut done, cx)?;
         open.notify(crate::fs::dnotify::Events::MODIFY, cx);
-        remove_privileges(&inode, me, cx)?;
+        remove_privileges(&Inode::kept(&inode, cx), me, cx)?;
+        inode.bring_up_to_date(cx);
         Ok(0)
     })
 }

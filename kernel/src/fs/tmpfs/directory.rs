@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::{SpinGuard, SpinLock, StrongRc, TempRc};
 
-use super::entries::Names;
+use crate::fs::names::Names;
 use super::file::RegularFile;
 use super::recent::{self, Version};
 use crate::error::{Errno, Result};

@@ -1,7 +1,6 @@
 //! tmpfs: files in memory. The root file system, `/tmp`, `/dev` and shared anonymous memory are instances of it.
 
 mod directory;
-mod entries;
 mod file;
 mod recent;
 

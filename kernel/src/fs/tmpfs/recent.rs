@@ -12,7 +12,7 @@ use frame::Cx;
 use frame::cpu::PerCore;
 use refs::{SpinLock, TempRc, WeakRc};
 
-use super::entries::hash_of;
+use crate::fs::names::hash_of;
 use crate::fs::Inode;
 
 /// How many names a core remembers, each in a place that follows from it.

@@ -39,7 +39,7 @@ const SHORT: usize = 8;
 /// A hash of a name. Different short names of one length have different hashes: their bytes fit into a word, and what happens to the word can
 /// be undone.
 #[inline(always)]
-pub(super) fn hash_of(name: &[u8]) -> u64 {
+pub fn hash_of(name: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let word = |bytes: [u8; 8]| u64::from_le_bytes(bytes);
     let half = |bytes: [u8; 4]| u64::from(u32::from_le_bytes(bytes));
@@ -207,6 +207,11 @@ impl<T> Names<T> {
         self.buckets = Vec::new();
         let start = self.slots.len().checked_sub(1)? / AT_ONCE * AT_ONCE;
         Some(self.slots.drain(start..).filter_map(|slot| slot.entry.map(|(_, value)| value)).collect())
+    }
+
+    /// All names with their values, in order.
+    pub fn into_entries(self) -> impl Iterator<Item = (Box<[u8]>, T)> {
+        self.slots.into_iter().filter_map(|slot| slot.entry)
     }
 
     /// How many names there are.
