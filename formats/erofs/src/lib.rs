@@ -44,7 +44,7 @@
 //! # Why not a crate
 //!
 //! `erofs-rs` 0.3 reads images without `std` as well. It is not used since it wants Rust 1.91, contains `unsafe` in its mapped images, cannot say where a file's
-//! content is without copying it, cannot say which blocks it lacks, and brings seven crates.
+//! content is without copying it, cannot say which blocks it lacks, and brings `binrw`, `bytes`, `thiserror`, `typed-path` and what they need.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]

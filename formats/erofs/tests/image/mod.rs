@@ -28,7 +28,7 @@ pub fn make_image(tree: &Path, options: &[&str]) -> Vec<u8> {
 /// If mkfs.erofs knows of fragments, deduplication and the rest; Debian 12's does not.
 pub fn is_mkfs_newer() -> bool {
     let output = Command::new("mkfs.erofs").arg("--help").output().unwrap();
-    String::from_utf8_lossy(&output.stdout).contains("fragments")
+    String::from_utf8_lossy(&output.stdout).contains("--xattr-prefix")
 }
 
 /// A device, and which of its blocks are in the cache.
@@ -38,11 +38,19 @@ pub struct Cache {
     present: RefCell<HashSet<u64>>,
     /// All blocks are always there.
     warm: bool,
+    /// The blocks that were missing, without those that were only going to be needed.
+    missed: RefCell<HashSet<u64>>,
 }
 
 impl Cache {
     pub fn new(device: Vec<u8>) -> Self {
-        Self { claimed: device.len() as u64, device, present: RefCell::default(), warm: false }
+        Self {
+            claimed: device.len() as u64,
+            device,
+            present: RefCell::default(),
+            warm: false,
+            missed: RefCell::default(),
+        }
     }
 
     /// Says that the device has that many bytes.
@@ -73,6 +81,7 @@ impl Cache {
                     assert!(end <= self.claimed.div_ceil(BLOCK_BYTES as u64), "{block} and {count} blocks");
                     assert!(self.present.borrow_mut().insert(block), "block {block} was there");
                     self.present.borrow_mut().extend(block..end);
+                    self.missed.borrow_mut().insert(block);
                 }
                 result => return result,
             }
@@ -83,8 +92,11 @@ impl Cache {
         &self.device[address as usize..address as usize + len]
     }
 
-    pub fn device_mut(&mut self) -> &mut [u8] {
-        &mut self.device
+    /// The blocks that some operation missed.
+    pub fn first_blocks(&self) -> Vec<usize> {
+        let mut blocks: Vec<_> = self.missed.borrow().iter().map(|block| *block as usize).collect();
+        blocks.sort_unstable();
+        blocks
     }
 }
 

@@ -67,6 +67,28 @@ pub fn wide(seed: u64, entries: usize) -> TempDir {
     tree
 }
 
+/// Like [`mixed`], but with few and short files: an image of less than a megabyte.
+pub fn small(seed: u64, ids: Ids) -> TempDir {
+    let tree = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let random = &mut Random::new(seed);
+    let root = tree.path();
+    fs::create_dir(root.join("contents")).unwrap();
+    for size in [0, 1, 3000, 4096, 12_345, 70_000] {
+        fs::write(root.join(format!("contents/text-{size}")), text(random, size)).unwrap();
+        fs::write(root.join(format!("contents/mixed-{size}")), mixture(random, size)).unwrap();
+    }
+    fs::write(root.join("contents/zeros"), vec![0; 300_000]).unwrap();
+    links(root);
+    attributes(root, random);
+    owners(root, random, ids);
+    let many = root.join("many");
+    fs::create_dir(&many).unwrap();
+    for entry in 0..150 {
+        fs::write(many.join(format!("{entry}{}", "x".repeat(random.below(100) as usize))), "").unwrap();
+    }
+    tree
+}
+
 const SIZES: [usize; 13] = [0, 1, 31, 2000, 4095, 4096, 4097, 8192, 12_345, 65_536, 100_001, 400_000, 1_500_007];
 
 fn contents(root: &Path, random: &mut Random) {
@@ -99,8 +121,8 @@ fn contents(root: &Path, random: &mut Random) {
         file.set_len((3 << 20) + 5).unwrap();
     }
     // The longest extents there are.
-    fs::write(directory.join("zeros-20M"), vec![0; 20 << 20]).unwrap();
-    fs::write(directory.join("text-5M"), text(random, 5_000_000)).unwrap();
+    fs::write(directory.join("zeros-13M"), vec![0; 13 << 20]).unwrap();
+    fs::write(directory.join("text-2M"), text(random, 2_000_000)).unwrap();
 }
 
 fn noise(random: &mut Random, len: usize) -> Vec<u8> {
