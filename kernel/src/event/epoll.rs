@@ -34,7 +34,7 @@ use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay, Sharing};
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, Lseek, OpenFile};
 use crate::radix::RadixTree;
-use crate::reclaim::{Held, Holdings, Payer};
+use crate::reclaim::{Held, OfEpollSet, Payer};
 use crate::step::Step;
 
 /// How deep sets may contain sets.
@@ -98,7 +98,7 @@ struct Set {
     /// How many entries among those that rang may be of no item of the set.
     stale: usize,
     /// What is charged for the places of `items`.
-    held: Holdings,
+    held: OfEpollSet,
     /// It is being let go of: nothing is entered or changed any more.
     is_ending: bool,
 }
@@ -138,8 +138,8 @@ impl Epoll {
     ///
     /// # Errors
     /// ENOMEM.
-    pub fn new(payer: Payer) -> Result<Self> {
-        let mut held = Holdings::default();
+    pub fn new(payer: &Payer) -> Result<Self> {
+        let mut held = OfEpollSet::default();
         held.begin(payer)?;
         Ok(Epoll {
             looking: SpinLock::new(()),

@@ -176,7 +176,7 @@ impl FileTable {
     ///
     /// # Errors
     /// EMFILE: a number is beyond what [`most_descriptors`] says by now. ENOMEM.
-    pub fn duplicate(&self, payer: Payer, cx: &Cx) -> Result<StrongRc<FileTable>> {
+    pub fn duplicate(&self, payer: &Payer, cx: &Cx) -> Result<StrongRc<FileTable>> {
         let handles = self.handles.lock(cx);
         let most = most_descriptors();
         if handles.len() > most && handles.next(most).is_some() {
