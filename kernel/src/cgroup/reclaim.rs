@@ -96,6 +96,7 @@ impl Reclaim {
         let below = u32::try_from(group.descendants()).unwrap_or(u32::MAX);
         let kill = Bundle::charge(*budget, [1, below]).map_err(|_| Errno::ENOMEM)?;
         let payer = Payer::new(*budget, above);
+        payer.keep_if(|| group.population.is_populated());
         group.reclaim.budget.with(|own| *own = Some(Owned { budget, payer, _kill: kill }));
         Ok(())
     }
@@ -103,6 +104,9 @@ impl Reclaim {
     /// The controller is disabled.
     pub(super) fn end(&self) {
         let own = self.budget.with(Option::take);
+        if let Some(own) = &own {
+            own.payer.keep_if(|| false);
+        }
         drop(own);
         self.max.lift();
         self.overruns.store(0, Ordering::Relaxed);
@@ -129,7 +133,10 @@ impl Reclaim {
 
     /// What is charged, if the controller is enabled.
     pub fn usage(&self, cx: &impl NoSuspend) -> Option<Usage<Held>> {
-        self.budget.lock(cx).as_ref()?.budget.usage()
+        let own = self.budget.lock(cx);
+        let own = own.as_ref()?;
+        own.payer.give_kept_back();
+        own.budget.usage()
     }
 
     /// The last kill that has ended.
@@ -191,6 +198,13 @@ impl Cgroup {
         let bundle = Bundle::charge(budget, [0, 1]).map_err(|_| Errno::ENOMEM)?;
         self.reclaim.place.with(|place| *place = Some(bundle));
         Ok(())
+    }
+
+    /// Somebody has come into it, or the last one has left: whether some of what is charged for those who end is kept for those who come.
+    pub(super) fn keep_charges(&self, cx: &impl NoSuspend) {
+        if let Some(own) = &*self.reclaim.budget.lock(cx) {
+            own.payer.keep_if(|| self.population.is_populated());
+        }
     }
 
     /// It stands in the tree no more.

@@ -82,7 +82,6 @@ pub struct Epoll {
     bell: OwnedBell,
 }
 
-#[derive(Default)]
 struct Set {
     /// The number of the item that was entered last for a descriptor.
     newest: RadixTree<u32>,
@@ -135,17 +134,19 @@ enum Found {
 
 impl Epoll {
     /// An empty set. What it watches is charged to `payer`, whoever has the set.
-    ///
-    /// # Errors
-    /// ENOMEM.
-    pub fn new(payer: &Payer) -> Result<Self> {
-        let mut held = OfEpollSet::default();
-        held.begin(payer)?;
-        Ok(Epoll {
-            looking: SpinLock::new(()),
-            set: SpinLock::new(Set { held, ..Set::default() }),
-            bell: OwnedBell::new(),
-        })
+    pub fn new(payer: &Payer) -> Self {
+        let set = Set {
+            newest: RadixTree::default(),
+            older: BTreeMap::new(),
+            items: Vec::new(),
+            free: Vec::new(),
+            last_serial: 0,
+            sweep_at: 0,
+            stale: 0,
+            held: OfEpollSet::of(payer),
+            is_ending: false,
+        };
+        Epoll { looking: SpinLock::new(()), set: SpinLock::new(set), bell: OwnedBell::new() }
     }
 
     /// Keeps other cores from looking at its files; with one core nobody else does. Whoever looks at a set that this one is in holds that one's lock already:

@@ -189,8 +189,7 @@ impl Layout {
             return Ok(());
         }
         let charged = self.vmas.objects().saturating_sub(FREE_MAPPINGS);
-        self.held = OfMemory::default();
-        self.held.add(Held::Mapping, charged as u32)?;
+        self.held = OfMemory::of_nobody([charged as u32]);
         self.held.begin(payer)?;
         self.vmas.set_most_objects(FREE_MAPPINGS + charged);
         Ok(())
@@ -200,9 +199,7 @@ impl Layout {
     pub(super) fn charge_to(&mut self, payer: &Payer) {
         if payer.is_nobody() || self.held.payer().is_nobody() {
             let charged = self.vmas.objects().saturating_sub(FREE_MAPPINGS);
-            self.held = OfMemory::default();
-            // To nobody yet.
-            let _ = self.held.add(Held::Mapping, charged as u32);
+            self.held = OfMemory::of_nobody([charged as u32]);
             self.vmas.set_most_objects(FREE_MAPPINGS + charged);
         }
         self.held.move_to(payer);

@@ -47,6 +47,13 @@ impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
         Holdings { counts, least: [0; N], charges: Bundle::of_nobody(), payer: Payer::NOBODY }
     }
 
+    /// Nothing yet, and who is charged for what comes.
+    #[inline(always)]
+    pub fn of(payer: &Payer) -> Self {
+        let charges = payer.budget().map_or(Bundle::of_nobody(), Bundle::empty);
+        Holdings { counts: [0; N], least: [0; N], charges, payer: payer.share() }
+    }
+
     /// Where a class stands.
     #[inline(always)]
     fn place(class: Held) -> usize {
@@ -86,6 +93,7 @@ impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
                 Ok(_) => break,
                 // The controller was disabled, or the group removed.
                 Err(Denied::Ended) if !self.payer.is_nobody() => self.fall_back(),
+                Err(_) if self.payer.give_kept_back() => {}
                 Err(_) if self.pay_with_spare(class, missing) => break,
                 Err(_) => {
                     self.counts[Self::place(class)] -= more;
@@ -137,7 +145,8 @@ impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
     fn pay_by(&mut self, charges: Bundle<'static, Held, FIRST, N>, payer: &Payer) {
         self.charges = charges;
         self.payer = payer.share();
-        self.least = self.counts.map(least);
+        // Nothing is given back of what is needed as long as no more goes than is always kept.
+        self.least = self.counts.map(|count| count.saturating_sub(SPARE));
     }
 
     /// An object of a class is held again, whatever the bound.
@@ -193,13 +202,34 @@ impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
         Self::of_nobody(counts)
     }
 
+    /// Others may need the charges.
+    #[inline(never)]
+    fn leave(&mut self) {
+        if !self.charges.is_empty() {
+            self.payer.keep(&mut self.charges);
+        }
+    }
+
     /// Charges all that there is to somebody; for a container that is charged to nobody.
     ///
     /// # Errors
     /// ENOMEM: there is no room in the budget; then it is charged to nobody.
     pub fn begin(&mut self, payer: &Payer) -> Result<()> {
         let Some(budget) = payer.budget() else { return Ok(()) };
-        match Bundle::charge(budget, self.counts) {
+        if self.counts == [0; N] {
+            self.pay_by(Bundle::empty(budget), payer);
+            return Ok(());
+        }
+        if let Some(charges) = payer.take(self.counts) {
+            self.pay_by(charges, payer);
+            return Ok(());
+        }
+        let charge = || Bundle::charge(budget, self.counts);
+        let charged = match charge() {
+            Err(Denied::Full { .. }) if payer.give_kept_back() => charge(),
+            charged => charged,
+        };
+        match charged {
             Ok(charges) => self.pay_by(charges, payer),
             Err(Denied::Ended) => {}
             Err(_) => {
@@ -229,11 +259,21 @@ impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
     }
 }
 
+impl<const FIRST: usize, const N: usize> Drop for Holdings<FIRST, N> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if !self.payer.is_nobody() {
+            self.leave();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use groups::{Budget, Limits, Tree};
 
     use super::*;
+    use crate::reclaim::payer::MOST_KEPT;
 
     /// A container of objects of all classes.
     type All = Holdings<0, { <[Held]>::len(Held::ALL) }>;
@@ -304,6 +344,31 @@ mod tests {
         assert_eq!((made, held.payer() == &above_all), (5, true));
         drop(held);
         assert_eq!(above.usage().map(|usage| usage.current), Some(0));
+    }
+
+    #[test]
+    fn what_ends_leaves_charges_to_what_comes_next_as_long_as_there_is_anybody() {
+        let tree = tree();
+        let budget = tree.root().child(Limits::bound(30 * super::super::assumed(Held::Pipe))).expect("a budget");
+        let payer = payer(*budget);
+        let with_pipes = |count| {
+            let mut held = All::default();
+            held.add(Held::Pipe, count)?;
+            held.begin(&payer).map(|()| held)
+        };
+        let pipes = || budget.usage().map_or(0, |usage| usage.count(Held::Pipe));
+        drop(with_pipes(20));
+        assert_eq!(pipes(), 0);
+        payer.keep_if(|| true);
+        drop(with_pipes(20));
+        assert_eq!(pipes(), u64::from(MOST_KEPT));
+        // They serve whoever needs no more, and keep nobody from what the bound allows.
+        let few = with_pipes(2);
+        assert_eq!((few.is_ok(), pipes()), (true, u64::from(MOST_KEPT)));
+        assert!(with_pipes(28).is_ok() && with_pipes(29).is_err());
+        drop(few);
+        payer.keep_if(|| false);
+        assert_eq!(pipes(), 0);
     }
 
     #[test]

@@ -1,9 +1,15 @@
 //! [`Payer`]: who is charged for what a container holds.
+//!
+//! Most processes that end are followed by others of their group which hold about the same. So a group [keeps](Payer::keep) some charges of what has ended for what
+//! [comes next](Payer::take): no more than [`MOST_KEPT`] of each class, and none as long as nobody is in it. They are given back before anything is refused to who is charged there, and before what is charged is told.
 
-use groups::Budget;
-use refs::StrongRc;
+use groups::{Budget, Bundle, Class};
+use refs::{SpinLock, StrongRc};
 
 use super::Held;
+
+/// So many charges of each class a group keeps.
+pub(super) const MOST_KEPT: u32 = 4;
 
 /// Who is charged: a budget and, once that has ended, the nearest one above it that is there; or nobody.
 ///
@@ -14,6 +20,14 @@ pub struct Payer(Option<StrongRc<Level>>);
 struct Level {
     budget: Budget<'static, Held>,
     above: Payer,
+    kept: SpinLock<Kept>,
+}
+
+/// What a group keeps.
+struct Kept {
+    charges: Bundle<'static, Held, 0, { <[Held]>::len(Held::ALL) }>,
+    /// No more of each class than this.
+    most: u32,
 }
 
 impl Payer {
@@ -22,7 +36,8 @@ impl Payer {
 
     /// A budget below that of `above`.
     pub fn new(budget: Budget<'static, Held>, above: Payer) -> Self {
-        Payer(Some(StrongRc::new(Level { budget, above })))
+        let kept = SpinLock::new(Kept { charges: Bundle::empty(budget), most: 0 });
+        Payer(Some(StrongRc::new(Level { budget, above, kept })))
     }
 
     /// Whether nobody is charged.
@@ -46,6 +61,44 @@ impl Payer {
     /// Who is charged once that budget has ended.
     pub fn above(&self) -> Payer {
         self.0.as_ref().map_or(Payer::NOBODY, |level| level.with(|level| level.above.share()))
+    }
+
+    fn with_kept<R: Send>(&self, f: impl FnOnce(&mut Kept) -> R + Send) -> Option<R> {
+        Some(self.0.as_ref()?.with(|level| level.kept.with(f)))
+    }
+
+    /// Charges that are kept for all that `counts` says; `None` if there are not so many.
+    pub(super) fn take<const FIRST: usize, const N: usize>(
+        &self,
+        counts: [u32; N],
+    ) -> Option<Bundle<'static, Held, FIRST, N>> {
+        self.with_kept(|kept| Bundle::take_from(&mut kept.charges, counts)).flatten()
+    }
+
+    /// Keeps some of the charges for what has ended.
+    pub(super) fn keep<const FIRST: usize, const N: usize>(&self, charges: &mut Bundle<'static, Held, FIRST, N>) {
+        self.with_kept(|kept| charges.leave_to(&mut kept.charges, kept.most));
+    }
+
+    /// Gives back what is kept; whether there was anything.
+    pub fn give_kept_back(&self) -> bool {
+        let budget = self.budget();
+        let kept = budget.and_then(|budget| {
+            self.with_kept(|kept| core::mem::replace(&mut kept.charges, Bundle::empty(budget)))
+        });
+        kept.is_some_and(|kept| !kept.is_empty())
+    }
+
+    /// From now on charges are kept if there `is_anybody` who may need them; else what is kept is given back.
+    pub fn keep_if(&self, is_anybody: impl FnOnce() -> bool + Send) {
+        let keeps = self.with_kept(|kept| {
+            // Asked here: whoever comes last knows.
+            kept.most = if is_anybody() { MOST_KEPT } else { 0 };
+            kept.most > 0
+        });
+        if keeps == Some(false) {
+            self.give_kept_back();
+        }
     }
 }
 

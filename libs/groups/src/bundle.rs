@@ -63,10 +63,57 @@ impl<'t, C: Class, const FIRST: usize, const N: usize> Bundle<'t, C, FIRST, N> {
     /// # Errors
     /// As for [`Budget::charge`].
     pub fn charge(budget: Budget<'t, C>, counts: [u32; N]) -> Result<Self, Denied> {
-        if counts.iter().any(|&count| count > 0) {
+        if counts != [0; N] {
             budget.tree().admit_all(budget.name(), Counts { first: FIRST, counts: &counts })?;
         }
         Ok(Bundle { budget: Some(budget), counts })
+    }
+
+    #[inline(never)]
+    fn give_back(&self, budget: Budget<'t, C>) {
+        if !self.is_empty() {
+            let counts = Counts { first: FIRST, counts: &self.counts };
+            budget.tree().with(|nodes| nodes.remove_all(budget.name(), counts));
+        }
+    }
+
+    /// For nothing yet.
+    #[inline(always)]
+    pub const fn empty(budget: Budget<'t, C>) -> Self {
+        Bundle { budget: Some(budget), counts: [0; N] }
+    }
+
+    /// Takes charges for all that `counts` says out of another bundle; or nothing, if that has not as many of each class.
+    ///
+    /// # Panics
+    /// If the other one is not for all these classes.
+    pub fn take_from<const F: usize, const M: usize>(other: &mut Bundle<'t, C, F, M>, counts: [u32; N]) -> Option<Self> {
+        let theirs = &mut other.counts[FIRST - F..][..N];
+        if other.budget.is_none() || theirs.iter().zip(&counts).any(|(has, wanted)| has < wanted) {
+            return None;
+        }
+        theirs.iter_mut().zip(&counts).for_each(|(has, taken)| *has -= taken);
+        Some(Bundle { budget: other.budget, counts })
+    }
+
+    /// Leaves its charges to another bundle, if that is charged to the same budget: so many of each class that the other one has no more than `most` by that. The others stay.
+    ///
+    /// # Panics
+    /// If the other one is not for all these classes.
+    pub fn leave_to<const F: usize, const M: usize>(&mut self, other: &mut Bundle<'t, C, F, M>, most: u32) {
+        if self.budget.is_none() || self.budget != other.budget {
+            return;
+        }
+        for (theirs, own) in other.counts[FIRST - F..][..N].iter_mut().zip(&mut self.counts) {
+            let left = most.saturating_sub(*theirs).min(*own);
+            *theirs += left;
+            *own -= left;
+        }
+    }
+
+    /// Whether it is for nothing.
+    pub fn is_empty(&self) -> bool {
+        self.counts == [0; N]
     }
 
     /// The budget that is charged.
@@ -198,13 +245,10 @@ impl<'t, C: Class, const FIRST: usize, const N: usize> Bundle<'t, C, FIRST, N> {
 }
 
 impl<C: Class, const FIRST: usize, const N: usize> Drop for Bundle<'_, C, FIRST, N> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        if let Some(budget) = self.budget
-            && self.counts.iter().any(|&count| count > 0)
-        {
-            let counts = Counts { first: FIRST, counts: &self.counts };
-            budget.tree().with(|nodes| nodes.remove_all(budget.name(), counts));
+        if let Some(budget) = self.budget {
+            self.give_back(budget);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Budgets, charges and stocks.
 
-use groups::{Bundle, Charge, Class, Cost, DEEPEST, Denied, Limits, OwnedBudget, Stock, Tree, classes};
+use groups::{Budget, Bundle, Charge, Class, Cost, DEEPEST, Denied, Limits, OwnedBudget, Stock, Tree, classes};
 
 classes! {
     enum Held { Link = Cost::eager(10), Thread = Cost::eager(100), Object = Cost::deferred(5) }
@@ -254,4 +254,28 @@ fn a_bundle_of_some_classes_charges_for_those() {
     assert_eq!(counts(), expected(4));
     drop(bundle);
     assert_eq!(counts(), expected(0));
+}
+
+#[test]
+fn bundles_of_one_budget_hand_charges_on_without_asking_it() {
+    let tree: Tree<Held> = Tree::new();
+    let budget = tree.root().child(Limits::bound(Limits::UNBOUNDED)).unwrap();
+    let other = tree.root().child(Limits::bound(Limits::UNBOUNDED)).unwrap();
+    let mut kept = AnyBundle::empty(*budget);
+    let mut threads: Bundle<'_, Held, { Held::Thread as usize }, 1> = Bundle::charge(*budget, [5]).unwrap();
+    let current = |budget: &Budget<'_, Held>| budget.usage().unwrap().current;
+    threads.leave_to(&mut kept, 3);
+    assert_eq!((threads.count(Held::Thread), kept.count(Held::Thread), current(&budget)), (2, 3, 500));
+    drop(threads);
+    assert_eq!(current(&budget), 300);
+    assert!(Bundle::<'_, Held, { Held::Thread as usize }, 1>::take_from(&mut kept, [4]).is_none());
+    let mut two: Bundle<'_, Held, { Held::Thread as usize }, 1> = Bundle::take_from(&mut kept, [2]).unwrap();
+    assert_eq!((two.budget(), two.count(Held::Thread), kept.count(Held::Thread)), (Some(*budget), 2, 1));
+    // One that is charged elsewhere stays there.
+    two.move_to(*other).unwrap();
+    two.leave_to(&mut kept, 100);
+    assert_eq!((two.count(Held::Thread), current(&budget), current(&other)), (2, 100, 200));
+    drop(kept);
+    drop(two);
+    assert_eq!(current(&tree.root()), 0);
 }

@@ -77,10 +77,13 @@ pub struct Inbox {
 impl Inbox {
     /// An empty one, whose messages are charged to `payer`.
     pub fn new(payer: &Payer) -> Self {
-        let mut held = OfInbox::default();
-        // Of nothing nothing is refused.
-        let _ = held.begin(payer);
-        Inbox { held, ..Inbox::default() }
+        Inbox {
+            packets: VecDeque::new(),
+            bytes: 0,
+            reserved: (0, 0),
+            is_closed: false,
+            held: OfInbox::of(payer),
+        }
     }
 
     /// Who is charged for what waits here.
