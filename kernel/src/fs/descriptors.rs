@@ -159,7 +159,7 @@ impl Descriptors {
 
     /// All have been drained.
     pub fn end(&mut self) {
-        self.held = OfDescriptors::default();
+        self.held.end();
     }
 
     /// The same entries, charged to nobody yet; `None` if there is no memory.

@@ -210,7 +210,7 @@ impl Layout {
 
     /// Nothing is charged any more, at the end of the address space.
     pub(super) fn end_charge(&mut self) {
-        self.held = OfMemory::default();
+        self.held.end();
     }
 
     /// Whether all VMAs lie below an address, and there can be so many more.

@@ -202,6 +202,15 @@ impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
         Self::of_nobody(counts)
     }
 
+    /// Nothing is held any more, nor charged.
+    #[inline(always)]
+    pub fn end(&mut self) {
+        self.counts = [0; N];
+        if !self.payer.is_nobody() {
+            *self = Self::default();
+        }
+    }
+
     /// Others may need the charges.
     #[inline(never)]
     fn leave(&mut self) {
@@ -215,21 +224,7 @@ impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
     /// # Errors
     /// ENOMEM: there is no room in the budget; then it is charged to nobody.
     pub fn begin(&mut self, payer: &Payer) -> Result<()> {
-        let Some(budget) = payer.budget() else { return Ok(()) };
-        if self.counts == [0; N] {
-            self.pay_by(Bundle::empty(budget), payer);
-            return Ok(());
-        }
-        if let Some(charges) = payer.take(self.counts) {
-            self.pay_by(charges, payer);
-            return Ok(());
-        }
-        let charge = || Bundle::charge(budget, self.counts);
-        let charged = match charge() {
-            Err(Denied::Full { .. }) if payer.give_kept_back() => charge(),
-            charged => charged,
-        };
-        match charged {
+        match payer.charge(self.counts) {
             Ok(charges) => self.pay_by(charges, payer),
             Err(Denied::Ended) => {}
             Err(_) => {

@@ -1,15 +1,18 @@
 //! [`Payer`]: who is charged for what a container holds.
 //!
 //! Most processes that end are followed by others of their group which hold about the same. So a group [keeps](Payer::keep) some charges of what has ended for what
-//! [comes next](Payer::take): no more than [`MOST_KEPT`] of each class, and none as long as nobody is in it. They are given back before anything is refused to who is charged there, and before what is charged is told.
+//! [comes next](Payer::charge): no more than [`MOST_KEPT`] of each class, and none as long as nobody is in it. They are given back before anything is refused to who is charged there, and before what is charged is told.
 
-use groups::{Budget, Bundle, Class};
+use groups::{Budget, Bundle, Class, Denied};
 use refs::{SpinLock, StrongRc};
 
 use super::Held;
 
 /// So many charges of each class a group keeps.
-pub(super) const MOST_KEPT: u32 = 4;
+pub(super) const MOST_KEPT: u32 = 8;
+
+/// For so many that hold the same as the first one a group is charged at a time, if that keeps no more.
+const AHEAD: u32 = 4;
 
 /// Who is charged: a budget and, once that has ended, the nearest one above it that is there; or nobody.
 ///
@@ -28,6 +31,26 @@ struct Kept {
     charges: Bundle<'static, Held, 0, { <[Held]>::len(Held::ALL) }>,
     /// No more of each class than this.
     most: u32,
+}
+
+impl Kept {
+    /// Takes charges for all that `counts` says. If there are not so many: charges for more, `fits` times as much at most.
+    fn take<const FIRST: usize, const N: usize>(
+        &mut self,
+        budget: Budget<'static, Held>,
+        counts: [u32; N],
+        fits: u32,
+    ) -> Option<Bundle<'static, Held, FIRST, N>> {
+        let kept = Bundle::take_from(&mut self.charges, counts);
+        let times = fits.min(AHEAD);
+        if kept.is_some() || self.most == 0 || times < 2 {
+            return kept;
+        }
+        let mut more: Bundle<'static, Held, FIRST, N> = Bundle::charge_ahead(budget, counts.map(|count| count * times))?;
+        let taken = Bundle::take_from(&mut more, counts);
+        more.leave_to(&mut self.charges, self.most);
+        taken
+    }
 }
 
 impl Payer {
@@ -67,12 +90,28 @@ impl Payer {
         Some(self.0.as_ref()?.with(|level| level.kept.with(f)))
     }
 
-    /// Charges that are kept for all that `counts` says; `None` if there are not so many.
-    pub(super) fn take<const FIRST: usize, const N: usize>(
+    /// Charges for all that `counts` says; those that are kept, if there are so many.
+    ///
+    /// # Errors
+    /// As for [`Bundle::charge`]; [`Denied::Ended`] for nobody.
+    pub(super) fn charge<const FIRST: usize, const N: usize>(
         &self,
         counts: [u32; N],
-    ) -> Option<Bundle<'static, Held, FIRST, N>> {
-        self.with_kept(|kept| Bundle::take_from(&mut kept.charges, counts)).flatten()
+    ) -> Result<Bundle<'static, Held, FIRST, N>, Denied> {
+        let budget = self.budget().ok_or(Denied::Ended)?;
+        let most = counts.iter().fold(0, |most, &count| most.max(count));
+        if most == 0 {
+            return Ok(Bundle::empty(budget));
+        }
+        if most <= MOST_KEPT
+            && let Some(taken) = self.with_kept(|kept| kept.take(budget, counts, MOST_KEPT / most)).flatten()
+        {
+            return Ok(taken);
+        }
+        match Bundle::charge(budget, counts) {
+            Err(Denied::Full { .. }) if self.give_kept_back() => Bundle::charge(budget, counts),
+            charged => charged,
+        }
     }
 
     /// Keeps some of the charges for what has ended.

@@ -400,20 +400,35 @@ pub(super) fn passed(counted: Counted, ran: u64) -> u64 {
     scale(passed_for_group(group, ran), group.all_beside(counted.weight()), counted.weight())
 }
 
-/// A task has run on a core for so long, until now, in whose queue nothing is entitled to less virtual time than `floor`: charges its groups. The virtual time that has passed for it.
-#[cold]
-#[inline(never)]
-pub(super) fn charge(counted: Counted, ran: u64, core: usize, floor: u64, now: u64) -> u64 {
-    let Some(group) = find(counted.number()) else { return ran };
-    let of_group = passed_for_group(group, ran);
-    if let Some(reached) = group.reached.get(core) {
+/// Whom a core charges for what it runs.
+#[derive(Clone, Copy)]
+pub(super) struct Charged {
+    group: &'static Group,
+    counted: Counted,
+    /// Where the group is on that core.
+    reached: &'static AtomicU64,
+}
+
+/// Whom a core charges that runs a task which was counted so.
+#[inline(always)]
+pub(super) fn charged(counted: Counted, core: usize) -> Option<Charged> {
+    let group = find(counted.number())?;
+    Some(Charged { group, counted, reached: group.reached.get(core)? })
+}
+
+impl Charged {
+    /// The task has run for so long, until now, where nothing is entitled to less virtual time than `floor`: charges its groups. The virtual time that has passed for it.
+    #[inline(always)]
+    pub fn charge(&self, ran: u64, floor: u64, now: u64) -> u64 {
+        let Charged { group, counted, reached } = *self;
+        let of_group = passed_for_group(group, ran);
         let before = reached.load(Ordering::Relaxed).max(floor);
         reached.store(before.saturating_add(of_group), Ordering::Relaxed);
+        if is_any_limited() {
+            charge_quotas(counted, ran, now);
+        }
+        scale(of_group, group.all_beside(counted.weight()), counted.weight())
     }
-    if is_any_limited() {
-        charge_quotas(counted, ran, now);
-    }
-    scale(of_group, group.all_beside(counted.weight()), counted.weight())
 }
 
 #[inline(never)]

@@ -63,7 +63,7 @@ impl<'t, C: Class, const FIRST: usize, const N: usize> Bundle<'t, C, FIRST, N> {
     /// # Errors
     /// As for [`Budget::charge`].
     pub fn charge(budget: Budget<'t, C>, counts: [u32; N]) -> Result<Self, Denied> {
-        if counts != [0; N] {
+        if is_some(&counts) {
             budget.tree().admit_all(budget.name(), Counts { first: FIRST, counts: &counts })?;
         }
         Ok(Bundle { budget: Some(budget), counts })
@@ -75,6 +75,13 @@ impl<'t, C: Class, const FIRST: usize, const N: usize> Bundle<'t, C, FIRST, N> {
             let counts = Counts { first: FIRST, counts: &self.counts };
             budget.tree().with(|nodes| nodes.remove_all(budget.name(), counts));
         }
+    }
+
+    /// Charges for all that `counts` says, which may come next, if that leaves everybody room for some times as much. Nobody is told of a refusal.
+    pub fn charge_ahead(budget: Budget<'t, C>, counts: [u32; N]) -> Option<Self> {
+        let of_counts = Counts { first: FIRST, counts: &counts };
+        let is_charged = budget.tree().with(|nodes| nodes.admit_ahead(budget.name(), of_counts));
+        is_charged.then(|| Bundle { budget: Some(budget), counts })
     }
 
     /// For nothing yet.
@@ -113,7 +120,7 @@ impl<'t, C: Class, const FIRST: usize, const N: usize> Bundle<'t, C, FIRST, N> {
 
     /// Whether it is for nothing.
     pub fn is_empty(&self) -> bool {
-        self.counts == [0; N]
+        !is_some(&self.counts)
     }
 
     /// The budget that is charged.
@@ -251,4 +258,9 @@ impl<C: Class, const FIRST: usize, const N: usize> Drop for Bundle<'_, C, FIRST,
             self.give_back(budget);
         }
     }
+}
+
+#[inline(always)]
+fn is_some(counts: &[u32]) -> bool {
+    counts.iter().fold(0, |all, count| all | count) != 0
 }

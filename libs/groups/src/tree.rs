@@ -422,6 +422,18 @@ impl<C: Class> Nodes<C> {
         Ok(())
     }
 
+    /// As [`admit_all`](Self::admit_all), if that leaves everybody room; whether it does.
+    pub(crate) fn admit_ahead(&mut self, name: NodeName, counts: Counts<'_>) -> bool {
+        let price = self.price_all(counts);
+        let has_room = self.open(name).is_ok()
+            && self.check_counts(counts).is_ok()
+            && matches!(self.has_room(name, price * (1 + SHARE)), Ok(Ok(())));
+        if has_room {
+            self.raise_all(name, counts, price);
+        }
+        has_room
+    }
+
     fn check_counts(&self, of: Counts<'_>) -> Result<(), Denied> {
         let mut all = self.all[0].counts.as_ref()[of.first..].iter().zip(of.counts);
         let fits = all.all(|(&all, &count)| all <= MOST_OBJECTS - u64::from(count));

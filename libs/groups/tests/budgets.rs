@@ -262,7 +262,7 @@ fn bundles_of_one_budget_hand_charges_on_without_asking_it() {
     let budget = tree.root().child(Limits::bound(Limits::UNBOUNDED)).unwrap();
     let other = tree.root().child(Limits::bound(Limits::UNBOUNDED)).unwrap();
     let mut kept = AnyBundle::empty(*budget);
-    let mut threads: Bundle<'_, Held, { Held::Thread as usize }, 1> = Bundle::charge(*budget, [5]).unwrap();
+    let mut threads: Bundle<'_, Held, { Held::Thread as usize }, 1> = Bundle::charge_ahead(*budget, [5]).unwrap();
     let current = |budget: &Budget<'_, Held>| budget.usage().unwrap().current;
     threads.leave_to(&mut kept, 3);
     assert_eq!((threads.count(Held::Thread), kept.count(Held::Thread), current(&budget)), (2, 3, 500));
@@ -278,4 +278,8 @@ fn bundles_of_one_budget_hand_charges_on_without_asking_it() {
     drop(kept);
     drop(two);
     assert_eq!(current(&tree.root()), 0);
+    // What may come next is not charged for where that leaves little room.
+    let narrow = tree.root().child(Limits::bound(499)).unwrap();
+    assert!(Bundle::<'_, Held, { Held::Thread as usize }, 1>::charge_ahead(*narrow, [1]).is_none());
+    assert_eq!((current(&narrow), narrow.usage().unwrap().denied), (0, 0));
 }
