@@ -125,7 +125,7 @@ pub(super) fn word(record: &Metadata) -> &AtomicU32 {
 }
 
 /// Charges whom this core works for for a frame, whose word this is to be; `None` if it may not have it, and 0 if it is nobody's.
-#[inline(never)]
+#[inline(always)]
 pub(super) fn charge(purpose: Purpose) -> Option<u32> {
     charge_as(purpose, 0)
 }
@@ -138,10 +138,12 @@ fn charge_as(purpose: Purpose, part: u64) -> Option<u32> {
     let mut now = stock.load(Ordering::Relaxed);
     while owner_of(now) == owner && count_of(now) > 0 {
         let next = now - 1 + part;
-        let kept = if may_be_kept(next) { next } else { stock_of(owner, count_of(next)) };
+        // What is no part changes none.
+        let is_kept = if part == 0 { count_of(next) > 0 } else { may_be_kept(next) };
+        let kept = if is_kept { next } else { stock_of(owner, count_of(next)) };
         match stock.compare_exchange_weak(now, kept, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => {
-                if kept != next {
+                if !is_kept {
                     // This frame's charge keeps the account.
                     tell_parts(next);
                 }
