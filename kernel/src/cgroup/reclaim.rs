@@ -91,7 +91,11 @@ impl Reclaim {
     pub(super) fn begin(group: &Cgroup) -> Result<()> {
         let tree = reclaim::tree().ok_or(Errno::ENODEV)?;
         let above = group.payer_above();
-        let budget = above.budget().unwrap_or_else(|| tree.root()).child(Limits::bound(Limits::UNBOUNDED)).map_err(|_| Errno::ENOMEM)?;
+        let budget = above
+            .budget()
+            .unwrap_or_else(|| tree.root())
+            .child(Limits::bound(Limits::UNBOUNDED))
+            .map_err(|_| Errno::ENOMEM)?;
         // Groups that are below it already are charged as long as it is.
         let below = u32::try_from(group.descendants()).unwrap_or(u32::MAX);
         let kill = Bundle::charge(*budget, [1, below]).map_err(|_| Errno::ENOMEM)?;

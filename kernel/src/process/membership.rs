@@ -222,7 +222,11 @@ impl Process {
 
     /// Who is charged for its end.
     pub fn payer(&self, cx: &impl NoSuspend) -> Payer {
-        if self.is_in_group.load(Ordering::Relaxed) { self.membership.lock(cx).held.payer().share() } else { Payer::NOBODY }
+        if self.is_in_group.load(Ordering::Relaxed) {
+            self.membership.lock(cx).held.payer().share()
+        } else {
+            Payer::NOBODY
+        }
     }
 
     /// It is to have so many more of what goes with it.

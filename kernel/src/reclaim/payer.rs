@@ -46,7 +46,8 @@ impl Kept {
         if kept.is_some() || self.most == 0 || times < 2 {
             return kept;
         }
-        let mut more: Bundle<'static, Held, FIRST, N> = Bundle::charge_ahead(budget, counts.map(|count| count * times))?;
+        let mut more: Bundle<'static, Held, FIRST, N> =
+            Bundle::charge_ahead(budget, counts.map(|count| count * times))?;
         let taken = Bundle::take_from(&mut more, counts);
         more.leave_to(&mut self.charges, self.most);
         taken
@@ -122,9 +123,8 @@ impl Payer {
     /// Gives back what is kept; whether there was anything.
     pub fn give_kept_back(&self) -> bool {
         let budget = self.budget();
-        let kept = budget.and_then(|budget| {
-            self.with_kept(|kept| core::mem::replace(&mut kept.charges, Bundle::empty(budget)))
-        });
+        let kept = budget
+            .and_then(|budget| self.with_kept(|kept| core::mem::replace(&mut kept.charges, Bundle::empty(budget))));
         kept.is_some_and(|kept| !kept.is_empty())
     }
 

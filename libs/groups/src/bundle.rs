@@ -94,7 +94,10 @@ impl<'t, C: Class, const FIRST: usize, const N: usize> Bundle<'t, C, FIRST, N> {
     ///
     /// # Panics
     /// If the other one is not for all these classes.
-    pub fn take_from<const F: usize, const M: usize>(other: &mut Bundle<'t, C, F, M>, counts: [u32; N]) -> Option<Self> {
+    pub fn take_from<const F: usize, const M: usize>(
+        other: &mut Bundle<'t, C, F, M>,
+        counts: [u32; N],
+    ) -> Option<Self> {
         let theirs = &mut other.counts[FIRST - F..][..N];
         if other.budget.is_none() || theirs.iter().zip(&counts).any(|(has, wanted)| has < wanted) {
             return None;

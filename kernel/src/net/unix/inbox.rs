@@ -77,13 +77,7 @@ pub struct Inbox {
 impl Inbox {
     /// An empty one, whose messages are charged to `payer`.
     pub fn new(payer: &Payer) -> Self {
-        Inbox {
-            packets: VecDeque::new(),
-            bytes: 0,
-            reserved: (0, 0),
-            is_closed: false,
-            held: OfInbox::of(payer),
-        }
+        Inbox { packets: VecDeque::new(), bytes: 0, reserved: (0, 0), is_closed: false, held: OfInbox::of(payer) }
     }
 
     /// Who is charged for what waits here.
