@@ -135,18 +135,21 @@ enum Found {
 impl Epoll {
     /// An empty set. What it watches is charged to `payer`, whoever has the set.
     pub fn new(payer: &Payer) -> Self {
-        let set = Set {
-            newest: RadixTree::default(),
-            older: BTreeMap::new(),
-            items: Vec::new(),
-            free: Vec::new(),
-            last_serial: 0,
-            sweep_at: 0,
-            stale: 0,
-            held: OfEpollSet::of(payer),
-            is_ending: false,
-        };
-        Epoll { looking: SpinLock::new(()), set: SpinLock::new(set), bell: OwnedBell::new() }
+        Epoll {
+            looking: SpinLock::new(()),
+            set: SpinLock::new(Set {
+                newest: RadixTree::default(),
+                older: BTreeMap::new(),
+                items: Vec::new(),
+                free: Vec::new(),
+                last_serial: 0,
+                sweep_at: 0,
+                stale: 0,
+                held: OfEpollSet::of(payer),
+                is_ending: false,
+            }),
+            bell: OwnedBell::new(),
+        }
     }
 
     /// Keeps other cores from looking at its files; with one core nobody else does. Whoever looks at a set that this one is in holds that one's lock already:

@@ -60,8 +60,8 @@ impl Payer {
 
     /// A budget below that of `above`.
     pub fn new(budget: Budget<'static, Held>, above: Payer) -> Self {
-        let kept = SpinLock::new(Kept { charges: Bundle::empty(budget), most: 0 });
-        Payer(Some(StrongRc::new(Level { budget, above, kept })))
+        let kept = Kept { charges: Bundle::empty(budget), most: 0 };
+        Payer(Some(StrongRc::new(Level { budget, above, kept: SpinLock::new(kept) })))
     }
 
     /// Whether nobody is charged.
