@@ -7,6 +7,8 @@
 //! Each core knows where the owner of what it does just now is written ([`work_for`]). What it takes for an owner it charges to a *stock* of charges that it keeps for one owner at a time,
 //! so that the kernel's accounts are asked once for [`BATCH`] frames. What comes back, of whichever owner, goes to the stock as well. The stock is one word, which other cores may
 //! look at and empty ([`gather_stocks`]): so what it holds keeps nobody else from memory, and nobody has to be interrupted for it.
+//!
+//! The word also has what the accounts were not told yet of the [parts](Part) of the owner's frames. That is as long as there are charges in it: those keep the account from being another one's.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -19,6 +21,13 @@ use crate::cpu::Named;
 const BATCH: u32 = 32;
 /// No stock is larger.
 const MOST: u32 = 2 * BATCH;
+
+/// One table more in a stock, whose lowest bits are charges, and one shared frame more: counts of [`PART_BITS`] that begin in the middle.
+const TABLE: u64 = 1 << 8;
+const SHARED_FRAME: u64 = TABLE << PART_BITS;
+const PART_BITS: u32 = 12;
+/// No table and no shared frame more or fewer.
+const NO_PARTS: u64 = (TABLE | SHARED_FRAME) << (PART_BITS - 1);
 
 /// This bit of a frame's word says that it was counted as [`Part::Shared`].
 const SHARED: u32 = 1 << 31;
@@ -81,13 +90,13 @@ pub static NOBODY: AtomicU64 = AtomicU64::new(0);
 pub(super) struct Payer {
     /// Where the current owner's number is.
     at: AtomicPtr<AtomicU64>,
-    /// An owner's number, and in the lower half for how many frames more it was charged.
+    /// An owner's number, and in the lower half for how many frames more it was charged, and by how much its parts have changed.
     stock: AtomicU64,
 }
 
 impl Payer {
     pub(super) const fn new() -> Self {
-        Payer { at: AtomicPtr::new((&raw const NOBODY).cast_mut()), stock: AtomicU64::new(0) }
+        Payer { at: AtomicPtr::new((&raw const NOBODY).cast_mut()), stock: AtomicU64::new(stock_of(0, 0)) }
     }
 
     #[inline(always)]
@@ -116,22 +125,47 @@ pub(super) fn word(record: &Metadata) -> &AtomicU32 {
 }
 
 /// Charges whom this core works for for a frame, whose word this is to be; `None` if it may not have it, and 0 if it is nobody's.
-#[inline(never)]
+#[inline(always)]
 pub(super) fn charge(purpose: Purpose) -> Option<u32> {
+    charge_as(purpose, 0)
+}
+
+/// As [`charge`], for a frame that is a `part`: 0, or one of what a stock counts.
+#[inline(always)]
+fn charge_as(purpose: Purpose, part: u64) -> Option<u32> {
     let Payer { stock, .. } = &core_local::here().payer;
     let owner = core_local::here().payer.owner() as u32 & !SHARED;
     let mut now = stock.load(Ordering::Relaxed);
     while owner_of(now) == owner && count_of(now) > 0 {
-        match stock.compare_exchange_weak(now, now - 1, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => return Some(owner),
+        let next = now - 1 + part;
+        // What is no part changes none.
+        let is_kept = if part == 0 { count_of(next) > 0 } else { may_be_kept(next) };
+        let kept = if is_kept { next } else { stock_of(owner, count_of(next)) };
+        match stock.compare_exchange_weak(now, kept, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => {
+                if !is_kept {
+                    // This frame's charge keeps the account.
+                    tell_parts(next);
+                }
+                return Some(owner);
+            }
             Err(other) => now = other,
         }
     }
+    charge_anew(owner, purpose, part)
+}
+
+#[inline(never)]
+fn charge_anew(owner: u32, purpose: Purpose, part: u64) -> Option<u32> {
     let charge = CHARGE.get()?;
     let need = if purpose == Purpose::User { Need::WithinLimits } else { Need::Always };
     match charge(owner, BATCH, need) {
+        Charged::Frames(1) => {
+            tell_parts(stock_of(owner, 0) + part);
+            Some(owner)
+        }
         Charged::Frames(count) => {
-            put(owner, count.saturating_sub(1));
+            put(owner, count.saturating_sub(1), part);
             Some(owner)
         }
         Charged::Refused => None,
@@ -145,42 +179,30 @@ pub(super) fn charge(purpose: Purpose) -> Option<u32> {
 pub(super) fn give_back(record: &Metadata) {
     let now = word(record).load(Ordering::Relaxed);
     word(record).store(0, Ordering::Relaxed);
-    if now & SHARED != 0 {
-        count(now & !SHARED, Part::Shared, -1);
-    }
-    put(now & !SHARED, 1);
+    put(now & !SHARED, 1, if now & SHARED != 0 { SHARED_FRAME.wrapping_neg() } else { 0 });
 }
 
 /// A frame was not to be had that was charged.
 #[cold]
 pub(super) fn withdraw_charge(owner: u32) {
-    put(owner, 1);
-}
-
-/// So many more, or fewer, of an owner's frames are such a part.
-pub(super) fn count(owner: u32, part: Part, change: i32) {
-    if let Some(count) = COUNT.get() {
-        count(owner, part, change);
-    }
+    put(owner, 1, 0);
 }
 
 /// A table is in use from now on, for whom this core works for. It is charged whatever the limits.
 #[cold]
 #[inline(never)]
 pub(super) fn charge_table(record: &Metadata) {
-    let owner = charge(Purpose::Kernel).unwrap_or(0);
+    let owner = charge_as(Purpose::Kernel, TABLE).unwrap_or(0);
     word(record).store(owner, Ordering::Relaxed);
-    if owner != 0 {
-        count(owner, Part::Tables, 1);
-    }
 }
 
 /// A table is in use no more that has an owner.
 #[cold]
 #[inline(never)]
 pub(super) fn give_table_back(record: &Metadata) {
-    count(word(record).load(Ordering::Relaxed) & !SHARED, Part::Tables, -1);
-    give_back(record);
+    let owner = word(record).load(Ordering::Relaxed) & !SHARED;
+    word(record).store(0, Ordering::Relaxed);
+    put(owner, 1, TABLE.wrapping_neg());
 }
 
 /// A frame of an object that several can have is counted as such from now on.
@@ -188,9 +210,18 @@ pub(super) fn give_table_back(record: &Metadata) {
 #[inline(never)]
 pub(super) fn count_shared(record: &Metadata) {
     let owner = word(record).load(Ordering::Relaxed);
-    if owner != 0 && owner & SHARED == 0 {
-        word(record).store(owner | SHARED, Ordering::Relaxed);
-        count(owner, Part::Shared, 1);
+    if owner == 0 || owner & SHARED != 0 {
+        return;
+    }
+    word(record).store(owner | SHARED, Ordering::Relaxed);
+    let stock = &core_local::here().payer.stock;
+    let now = stock.load(Ordering::Relaxed);
+    let next = now + SHARED_FRAME;
+    let is_kept = owner_of(now) == owner
+        && may_be_kept(next)
+        && stock.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+    if !is_kept {
+        tell_parts(stock_of(owner, 0) + SHARED_FRAME);
     }
 }
 
@@ -199,40 +230,71 @@ fn owner_of(stock: u64) -> u32 {
 }
 
 fn count_of(stock: u64) -> u32 {
-    stock as u32
+    u32::from(stock as u8)
 }
 
-fn stock_of(owner: u32, count: u32) -> u64 {
-    u64::from(owner) << 32 | u64::from(count)
+/// By how much a part has changed: [`TABLE`] or [`SHARED_FRAME`].
+fn change_of(stock: u64, part: u64) -> i32 {
+    const MIDDLE: i32 = 1 << (PART_BITS - 1);
+    ((stock / part) as i32 & (2 * MIDDLE - 1)) - MIDDLE
 }
 
-/// Adds to this core's stock, which is that owner's from now on. What it cannot hold goes back to the accounts.
-fn put(owner: u32, count: u32) {
+const fn stock_of(owner: u32, count: u32) -> u64 {
+    (owner as u64) << 32 | NO_PARTS | count as u64
+}
+
+/// Whether a core may have such a stock: there are charges in it, and no part has changed by half of what can be counted.
+#[inline(always)]
+fn may_be_kept(stock: u64) -> bool {
+    // The highest two bits of each part are unlike.
+    const HIGHEST_BUT_ONE: u64 = NO_PARTS >> 1;
+    count_of(stock) > 0 && (stock ^ stock >> 1) & HIGHEST_BUT_ONE == HIGHEST_BUT_ONE
+}
+
+/// Adds charges, at least one, and changes of parts to this core's stock, which is that owner's from now on. What it cannot hold goes to the accounts.
+fn put(owner: u32, more: u32, parts: u64) {
     if owner == 0 {
         return;
     }
     let stock = &core_local::here().payer.stock;
     let mut now = stock.load(Ordering::Relaxed);
     loop {
-        let (other, left, kept) = if owner_of(now) == owner {
-            let sum = count_of(now).saturating_add(count);
-            let left = if sum > MOST { sum - BATCH } else { 0 };
-            (owner, left, sum - left)
-        } else {
-            (owner_of(now), count_of(now), count)
-        };
-        match stock.compare_exchange_weak(now, stock_of(owner, kept), Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => return settle(other, left),
+        let is_own = owner_of(now) == owner;
+        let sum = (if is_own { now } else { stock_of(owner, 0) }).wrapping_add(parts) + u64::from(more);
+        let is_kept = count_of(sum) <= MOST && may_be_kept(sum);
+        let left = if count_of(sum) > MOST { BATCH } else { 0 };
+        let kept = if is_kept { sum } else { stock_of(owner, count_of(sum) - left) };
+        match stock.compare_exchange_weak(now, kept, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) if is_own && is_kept => return,
+            Ok(_) if is_own => return settle(sum - u64::from(count_of(kept))),
+            Ok(_) => return settle(now),
             Err(changed) => now = changed,
         }
     }
 }
 
-fn settle(owner: u32, count: u32) {
-    if count > 0
+/// Tells the accounts what was in a stock.
+#[inline(never)]
+fn settle(stock: u64) {
+    // First: once the charges are given back, the account may be another one's.
+    tell_parts(stock);
+    if count_of(stock) > 0
         && let Some(give_back) = GIVE_BACK.get()
     {
-        give_back(owner, count);
+        give_back(owner_of(stock), count_of(stock));
+    }
+}
+
+/// Tells the account of a stock's owner, which is charged for something, by how much its parts have changed.
+#[inline(never)]
+fn tell_parts(stock: u64) {
+    for (part, of_stock) in [(Part::Tables, TABLE), (Part::Shared, SHARED_FRAME)] {
+        let change = change_of(stock, of_stock);
+        if change != 0
+            && let Some(count) = COUNT.get()
+        {
+            count(owner_of(stock), part, change);
+        }
     }
 }
 
@@ -255,7 +317,7 @@ pub fn gather_stocks(wanted: impl Fn(u32) -> bool) -> bool {
             && wanted(owner_of(now))
             && stock.compare_exchange(now, stock_of(owner_of(now), 0), Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
-            settle(owner_of(now), count_of(now));
+            settle(now);
             any = true;
         }
     }

@@ -113,6 +113,15 @@ impl Stack {
         Some(FrameNumber(self.0[len as usize % (STACK + 1)].load(Ordering::Relaxed)))
     }
 
+    /// The frame that is taken next.
+    #[inline(always)]
+    fn top(&self) -> Option<FrameNumber> {
+        match self.0[0].load(Ordering::Relaxed) {
+            0 => None,
+            len => Some(FrameNumber(self.0[len as usize % (STACK + 1)].load(Ordering::Relaxed))),
+        }
+    }
+
     /// Adds a frame; whether the stack is full now. It must not be full before.
     #[inline(always)]
     fn push(&self, frame: FrameNumber) -> bool {
@@ -223,14 +232,22 @@ pub(super) fn take_charged(kind: Kind, purpose: Purpose) -> Option<FrameNumber> 
 fn charge_next(purpose: Purpose) -> bool {
     let Some(owner) = owner::charge(purpose) else { return false };
     let stack = &core_local::here().frames;
-    let Some(frame) = stack.pop().or_else(|| refill(purpose)) else {
-        owner::withdraw_charge(owner);
-        return false;
-    };
-    // SAFETY: frames on the stack have numbers in range.
-    owner::word(unsafe { Metadata::of(frame) }).store(owner, Ordering::Relaxed);
-    // It was there, or the stack was empty before.
-    stack.push(frame);
+    if stack.top().is_none() {
+        match refill(purpose) {
+            // With those that the policy gave beyond it the stack is not full.
+            Some(frame) => {
+                stack.push(frame);
+            }
+            None => {
+                owner::withdraw_charge(owner);
+                return false;
+            }
+        }
+    }
+    if let Some(frame) = stack.top() {
+        // SAFETY: frames on the stack have numbers in range.
+        owner::word(unsafe { Metadata::of(frame) }).store(owner, Ordering::Relaxed);
+    }
     true
 }
 

@@ -277,7 +277,11 @@ impl Cgroup {
     fn come(&self, threads: usize, end: Option<&Cgroup>, cx: &impl NoSuspend) {
         self.population.add_own(threads);
         for group in self.up_to(end, cx) {
-            if group.population.add(threads) || super::tree::any_freezes() {
+            let was_empty = group.population.add(threads);
+            if was_empty {
+                group.keep_charges(cx);
+            }
+            if was_empty || super::tree::any_freezes() {
                 group.say(cx);
             }
         }
@@ -287,8 +291,11 @@ impl Cgroup {
         self.population.remove_own(threads);
         for group in self.up_to(end, cx) {
             let is_empty = group.population.remove(threads);
-            if is_empty && super::tree::any_was_killed() {
-                group.may_have_ended(cx);
+            if is_empty {
+                group.keep_charges(cx);
+                if super::tree::any_was_killed() {
+                    group.may_have_ended(cx);
+                }
             }
             if is_empty || super::tree::any_freezes() {
                 group.say(cx);
@@ -319,7 +326,9 @@ impl Cgroup {
             to.population.add_own(moved.threads);
             for group in to.up_to(common, cx) {
                 group.pids.add(moved.pids);
-                group.population.add(moved.threads);
+                if group.population.add(moved.threads) {
+                    group.keep_charges(cx);
+                }
                 group.population.change_frozen(frozen);
                 group.say(cx);
             }
@@ -328,7 +337,9 @@ impl Cgroup {
             from.population.remove_own(moved.threads);
             for group in from.up_to(common, cx) {
                 group.pids.remove(moved.pids);
-                group.population.remove(moved.threads);
+                if group.population.remove(moved.threads) {
+                    group.keep_charges(cx);
+                }
                 group.population.change_frozen(-frozen);
                 group.say(cx);
             }

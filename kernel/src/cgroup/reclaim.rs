@@ -12,7 +12,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use groups::{Bundle, Class, Limits, OwnedBudget, Usage};
+use groups::{Bundle, Limits, OwnedBudget, Usage};
 use refs::{NoSuspend, SpinLock};
 
 use super::{Cgroup, Event, Limit};
@@ -23,7 +23,7 @@ use crate::reclaim::{self, Held, Payer};
 pub struct Reclaim {
     budget: SpinLock<Option<Owned>>,
     /// What the group itself is charged for to those above, whether the controller is enabled for it or not.
-    place: SpinLock<Option<Bundle<'static, Held>>>,
+    place: SpinLock<Option<OfGroup>>,
     /// `reclaim.max`, in nanoseconds.
     max: Limit,
     kill: SpinLock<Option<Measurement>>,
@@ -33,10 +33,15 @@ pub struct Reclaim {
     pub event: Event,
 }
 
+/// What groups themselves are charged for: kills of groups, and groups below one.
+type OfGroup = Bundle<'static, Held, { Held::Group as usize }, 2>;
+
 /// A budget, and in it what the kill of an empty group takes.
 struct Owned {
     budget: OwnedBudget<'static, Held>,
-    _kill: Bundle<'static, Held>,
+    /// Who is charged for what its members hold.
+    payer: Payer,
+    _kill: OfGroup,
 }
 
 /// A kill that is under way.
@@ -85,23 +90,27 @@ impl Reclaim {
     /// ENOMEM: the budget above has no room for one more group, or there are too many levels of them.
     pub(super) fn begin(group: &Cgroup) -> Result<()> {
         let tree = reclaim::tree().ok_or(Errno::ENODEV)?;
-        let above = group.payer_above().unwrap_or_else(|| tree.root());
-        let budget = above.child(Limits::bound(Limits::UNBOUNDED)).map_err(|_| Errno::ENOMEM)?;
+        let above = group.payer_above();
+        let budget = above
+            .budget()
+            .unwrap_or_else(|| tree.root())
+            .child(Limits::bound(Limits::UNBOUNDED))
+            .map_err(|_| Errno::ENOMEM)?;
         // Groups that are below it already are charged as long as it is.
         let below = u32::try_from(group.descendants()).unwrap_or(u32::MAX);
-        let counts = Held::table(|class| match class {
-            Held::Group => 1,
-            Held::Subgroup => below,
-            _ => 0,
-        });
-        let kill = Bundle::charge(*budget, counts).map_err(|_| Errno::ENOMEM)?;
-        group.reclaim.budget.with(|own| *own = Some(Owned { budget, _kill: kill }));
+        let kill = Bundle::charge(*budget, [1, below]).map_err(|_| Errno::ENOMEM)?;
+        let payer = Payer::new(*budget, above);
+        payer.keep_if(|| group.population.is_populated());
+        group.reclaim.budget.with(|own| *own = Some(Owned { budget, payer, _kill: kill }));
         Ok(())
     }
 
     /// The controller is disabled.
     pub(super) fn end(&self) {
         let own = self.budget.with(Option::take);
+        if let Some(own) = &own {
+            own.payer.keep_if(|| false);
+        }
         drop(own);
         self.max.lift();
         self.overruns.store(0, Ordering::Relaxed);
@@ -128,7 +137,10 @@ impl Reclaim {
 
     /// What is charged, if the controller is enabled.
     pub fn usage(&self, cx: &impl NoSuspend) -> Option<Usage<Held>> {
-        self.budget.lock(cx).as_ref()?.budget.usage()
+        let own = self.budget.lock(cx);
+        let own = own.as_ref()?;
+        own.payer.give_kept_back();
+        own.budget.usage()
     }
 
     /// The last kill that has ended.
@@ -165,16 +177,20 @@ impl Reclaim {
 impl Cgroup {
     /// Whose budget its members are charged to.
     pub fn payer(&self, cx: &impl NoSuspend) -> Payer {
-        self.up(cx).find_map(|group| group.reclaim.budget.lock(cx).as_ref().map(|own| *own.budget))
+        let own = |group: &Cgroup| group.reclaim.budget.lock(cx).as_ref().map(|own| own.payer.share());
+        self.up(cx).find_map(own).unwrap_or_default()
     }
 
     /// Whose budget it is charged to itself.
     fn payer_above(&self) -> Payer {
         // The parent keeps those above it.
-        self.parent.as_ref()?.with(|parent| {
-            let own = parent.reclaim.budget.with(|own| own.as_ref().map(|own| *own.budget));
-            own.or_else(|| parent.payer_above())
-        })
+        let above = self.parent.as_ref().map(|parent| {
+            parent.with(|parent| {
+                let own = parent.reclaim.budget.with(|own| own.as_ref().map(|own| own.payer.share()));
+                own.unwrap_or_else(|| parent.payer_above())
+            })
+        });
+        above.unwrap_or_default()
     }
 
     /// It is about to stand in the tree, which is charged to those above.
@@ -182,11 +198,17 @@ impl Cgroup {
     /// # Errors
     /// ENOMEM: they have no room.
     pub(super) fn charge_place(&self) -> Result<()> {
-        let Some(payer) = self.payer_above() else { return Ok(()) };
-        let counts = Held::table(|class| u32::from(class == Held::Subgroup));
-        let bundle = Bundle::charge(payer, counts).map_err(|_| Errno::ENOMEM)?;
+        let Some(budget) = self.payer_above().budget() else { return Ok(()) };
+        let bundle = Bundle::charge(budget, [0, 1]).map_err(|_| Errno::ENOMEM)?;
         self.reclaim.place.with(|place| *place = Some(bundle));
         Ok(())
+    }
+
+    /// Somebody has come into it, or the last one has left: whether some of what is charged for those who end is kept for those who come.
+    pub(super) fn keep_charges(&self, cx: &impl NoSuspend) {
+        if let Some(own) = &*self.reclaim.budget.lock(cx) {
+            own.payer.keep_if(|| self.population.is_populated());
+        }
     }
 
     /// It stands in the tree no more.

@@ -34,7 +34,7 @@ use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay, Sharing};
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, Lseek, OpenFile};
 use crate::radix::RadixTree;
-use crate::reclaim::{Held, Holdings, Payer};
+use crate::reclaim::{Held, OfEpollSet, Payer};
 use crate::step::Step;
 
 /// How deep sets may contain sets.
@@ -82,7 +82,6 @@ pub struct Epoll {
     bell: OwnedBell,
 }
 
-#[derive(Default)]
 struct Set {
     /// The number of the item that was entered last for a descriptor.
     newest: RadixTree<u32>,
@@ -98,7 +97,7 @@ struct Set {
     /// How many entries among those that rang may be of no item of the set.
     stale: usize,
     /// What is charged for the places of `items`.
-    held: Holdings,
+    held: OfEpollSet,
     /// It is being let go of: nothing is entered or changed any more.
     is_ending: bool,
 }
@@ -135,17 +134,22 @@ enum Found {
 
 impl Epoll {
     /// An empty set. What it watches is charged to `payer`, whoever has the set.
-    ///
-    /// # Errors
-    /// ENOMEM.
-    pub fn new(payer: Payer) -> Result<Self> {
-        let mut held = Holdings::default();
-        held.begin(payer)?;
-        Ok(Epoll {
+    pub fn new(payer: &Payer) -> Self {
+        Epoll {
             looking: SpinLock::new(()),
-            set: SpinLock::new(Set { held, ..Set::default() }),
+            set: SpinLock::new(Set {
+                newest: RadixTree::default(),
+                older: BTreeMap::new(),
+                items: Vec::new(),
+                free: Vec::new(),
+                last_serial: 0,
+                sweep_at: 0,
+                stale: 0,
+                held: OfEpollSet::of(payer),
+                is_ending: false,
+            }),
             bell: OwnedBell::new(),
-        })
+        }
     }
 
     /// Keeps other cores from looking at its files; with one core nobody else does. Whoever looks at a set that this one is in holds that one's lock already:

@@ -9,7 +9,7 @@ use refs::{Dying, HandleTable, NoSuspend, StrongRc};
 
 use super::{FdFlags, OpenFile};
 use crate::error::{Errno, Result};
-use crate::reclaim::{Held, Holdings, Payer};
+use crate::reclaim::{Held, OfDescriptors, Payer};
 
 /// So many numbers of a table are charged for together.
 const PIECE: usize = 64;
@@ -18,7 +18,7 @@ const PIECE: usize = 64;
 #[derive(Default)]
 pub struct Descriptors {
     table: HandleTable<OpenFile, FdFlags>,
-    held: Holdings,
+    held: OfDescriptors,
 }
 
 impl Deref for Descriptors {
@@ -159,7 +159,7 @@ impl Descriptors {
 
     /// All have been drained.
     pub fn end(&mut self) {
-        self.held = Holdings::default();
+        self.held.end();
     }
 
     /// The same entries, charged to nobody yet; `None` if there is no memory.
@@ -174,12 +174,12 @@ impl Descriptors {
     ///
     /// # Errors
     /// ENOMEM: the budget has no room for them.
-    pub fn begin_charge(&mut self, payer: Payer) -> Result<()> {
+    pub fn begin_charge(&mut self, payer: &Payer) -> Result<()> {
         self.held.begin(payer)
     }
 
     /// Has somebody else charged, whatever the bound.
-    pub fn charge_to(&mut self, payer: Payer) {
+    pub fn charge_to(&mut self, payer: &Payer) {
         self.held.move_to(payer);
     }
 }

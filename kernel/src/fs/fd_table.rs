@@ -176,7 +176,7 @@ impl FileTable {
     ///
     /// # Errors
     /// EMFILE: a number is beyond what [`most_descriptors`] says by now. ENOMEM.
-    pub fn duplicate(&self, payer: Payer, cx: &Cx) -> Result<StrongRc<FileTable>> {
+    pub fn duplicate(&self, payer: &Payer, cx: &Cx) -> Result<StrongRc<FileTable>> {
         let handles = self.handles.lock(cx);
         let most = most_descriptors();
         if handles.len() > most && handles.next(most).is_some() {
@@ -184,7 +184,11 @@ impl FileTable {
         }
         let mut copy = handles.copy().ok_or(Errno::ENOMEM)?;
         copy.begin_charge(payer)?;
-        Ok(StrongRc::new(FileTable { handles: SpinLock::new(copy), ..FileTable::default() }))
+        Ok(StrongRc::new(FileTable {
+            handles: SpinLock::new(copy),
+            has_record_locks: AtomicBool::new(false),
+            waits_for: SpinLock::new(Vec::new()),
+        }))
     }
 
     /// Gives up a share in a table. If it was the last, all its descriptors are closed, one after the other, and others have their turn in

@@ -141,16 +141,6 @@ impl Account {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// How many of its frames are page tables.
-    pub fn tables(&self) -> usize {
-        self.tables.load(Ordering::Relaxed)
-    }
-
-    /// How many of its frames are pages of objects that several can have.
-    pub fn shared(&self) -> usize {
-        self.shared.load(Ordering::Relaxed)
-    }
-
     /// How often an event has happened to it or to one below.
     pub fn event_count(&self, event: AccountEvent) -> u64 {
         self.events[event as usize].load(Ordering::Relaxed)
@@ -393,6 +383,12 @@ impl Named {
         let stocks = frame::mm::stocks().filter(|(owner, _)| is_within(*owner, self.number));
         let in_stock: usize = stocks.map(|(_, count)| count as usize).sum();
         self.charged().saturating_sub(in_stock)
+    }
+
+    /// How many of those are page tables, and how many are pages of objects that several can have. Takes back what cores have in stock.
+    pub fn parts(&self) -> (usize, usize) {
+        gather(self.number);
+        (self.tables.load(Ordering::Relaxed), self.shared.load(Ordering::Relaxed))
     }
 
     /// Whether it may not have a frame more, even when what cores have in stock is given back.

@@ -13,7 +13,7 @@ use super::space::{Image, LOWEST, VmaName, VmaReport};
 use super::vma::{Removed, TooManyVmas, Vma, VmaFlags, VmaMap};
 use super::{Limits, overcommit};
 use crate::error::{Errno, Result};
-use crate::reclaim::{Held, Holdings, Payer};
+use crate::reclaim::{Held, OfMemory, Payer};
 
 /// So many VMAs that show objects a process has without being charged for them: those that it is loaded with. What a process is charged for covers them.
 pub const FREE_MAPPINGS: usize = 16;
@@ -29,7 +29,7 @@ pub(super) struct Layout {
     vmas: VmaMap<Backing>,
     totals: Totals,
     /// What is charged for VMAs that show objects: for as many as may, but for [`FREE_MAPPINGS`].
-    held: Holdings,
+    held: OfMemory,
     /// From the end of the program's data to the current break.
     pub(super) brk: Range<usize>,
     /// Mappings without an address are placed below this.
@@ -113,7 +113,7 @@ impl Default for Layout {
         Layout {
             vmas: VmaMap::default(),
             totals: Totals::default(),
-            held: Holdings::default(),
+            held: OfMemory::default(),
             brk: 0..0,
             map_end: USER_END,
             image: Image::default(),
@@ -188,36 +188,33 @@ impl Layout {
     ///
     /// # Errors
     /// ENOMEM.
-    pub(super) fn begin_charge(&mut self, payer: Payer) -> Result<()> {
-        if payer.is_none() {
+    pub(super) fn begin_charge(&mut self, payer: &Payer) -> Result<()> {
+        if payer.is_nobody() {
             return Ok(());
         }
         let charged = self.vmas.objects().saturating_sub(FREE_MAPPINGS);
-        self.held = Holdings::default();
-        self.held.add(Held::Mapping, charged as u32)?;
+        self.held = OfMemory::of_nobody([charged as u32]);
         self.held.begin(payer)?;
         self.vmas.set_most_objects(FREE_MAPPINGS + charged);
         Ok(())
     }
 
     /// Has somebody else charged for what there is, whatever the bound.
-    pub(super) fn charge_to(&mut self, payer: Payer) {
-        if payer.is_none() || self.held.payer().is_none() {
+    pub(super) fn charge_to(&mut self, payer: &Payer) {
+        if payer.is_nobody() || self.held.payer().is_nobody() {
             let charged = self.vmas.objects().saturating_sub(FREE_MAPPINGS);
-            self.held = Holdings::default();
-            // To nobody yet.
-            let _ = self.held.add(Held::Mapping, charged as u32);
+            self.held = OfMemory::of_nobody([charged as u32]);
             self.vmas.set_most_objects(FREE_MAPPINGS + charged);
         }
         self.held.move_to(payer);
-        if self.held.payer().is_none() {
+        if self.held.payer().is_nobody() {
             self.vmas.set_most_objects(usize::MAX);
         }
     }
 
     /// Nothing is charged any more, at the end of the address space.
     pub(super) fn end_charge(&mut self) {
-        self.held = Holdings::default();
+        self.held.end();
     }
 
     /// Whether all VMAs lie below an address, and there can be so many more.
@@ -285,7 +282,7 @@ impl Layout {
     /// Gives charges back for VMAs that show objects, where there are many more than are needed.
     #[inline(always)]
     fn give_charges_back(&mut self) {
-        if self.vmas.room_for_objects() > 3 * MAPPINGS_AT_A_TIME && self.held.payer().is_some() {
+        if self.vmas.room_for_objects() > 3 * MAPPINGS_AT_A_TIME && !self.held.payer().is_nobody() {
             self.give_some_back();
         }
     }

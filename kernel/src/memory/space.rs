@@ -169,12 +169,12 @@ impl AddressSpace {
     ///
     /// # Errors
     /// ENOMEM.
-    pub fn begin_charge(&self, payer: Payer, cx: &Cx) -> Result<()> {
+    pub fn begin_charge(&self, payer: &Payer, cx: &Cx) -> Result<()> {
         self.layout.lock(cx).begin_charge(payer)
     }
 
     /// Has somebody else charged, whatever the bound.
-    pub fn charge_to(&self, payer: Payer, cx: &impl NoSuspend) {
+    pub fn charge_to(&self, payer: &Payer, cx: &impl NoSuspend) {
         self.layout.lock(cx).charge_to(payer);
     }
 

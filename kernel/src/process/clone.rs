@@ -23,6 +23,7 @@ use crate::current::{Current, SAMPLE_INTERVAL};
 use crate::error::{Errno, Result};
 use crate::fs::{FdFlags, FileTable, FsContext, OpenFile, OpenFlags, reserve_fd};
 use crate::memory::{self, AddressSpace, Fork};
+use crate::reclaim::Payer;
 use crate::sched::{self, Parameters};
 use crate::signal::{Actions, AltStack, SignalSet, ThreadSignals, Work};
 use crate::step::{self, Stop};
@@ -239,8 +240,8 @@ fn make(
     }
     let tid = pid::allocate(cx)?;
     // What a new process has is charged where that is made.
-    let payer = if args.has(abi::CLONE_THREAD) { process.payer(cx) } else { None };
-    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| files.duplicate(payer, cx))?;
+    let payer = if args.has(abi::CLONE_THREAD) { process.payer(cx) } else { Payer::NOBODY };
+    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| files.duplicate(&payer, cx))?;
     let fs = share_or(&thread.fs, args.has(abi::CLONE_FS), cx, |fs| Ok(fs.duplicate(cx)))?;
     let own_memory = !args.has(abi::CLONE_VM) || args.has(abi::CLONE_VFORK);
     let alt_stack = if own_memory { *thread.signals.alt_stack.lock(cx) } else { AltStack::default() };
@@ -322,7 +323,7 @@ pub fn unshare(me: &mut Current, flags: u32, cx: &Cx) -> Result<()> {
     let (mut files, mut fs) = (me.files, me.fs);
     if flags & abi::CLONE_FILES != 0 {
         let payer = me.process(cx)?.payer(cx);
-        files = replace_shared(&thread.files, cx, |files| files.duplicate(payer, cx))?;
+        files = replace_shared(&thread.files, cx, |files| files.duplicate(&payer, cx))?;
     }
     if flags & abi::CLONE_FS != 0 {
         fs = replace_shared(&thread.fs, cx, |fs| Ok(fs.duplicate(cx)))?;

@@ -55,7 +55,7 @@ fn take_owed(me: &Current, cx: &Cx) -> Result<Owed> {
         // Whoever waits for one of its futexes ends as well.
         robust_list = 0;
     }
-    let is_charged = robust_list != 0 && process.payer(cx).is_some();
+    let is_charged = robust_list != 0 && !process.payer(cx).is_nobody();
     let is_owed = sees_cleared_tid(me, &thread, &process, cx);
     let address = thread.clear_tid.swap(0, Ordering::Relaxed);
     Ok(Owed { tid: thread.tid(), robust_list, is_charged, word: is_owed.then(|| UserInOut::<u32>::new(address)) })

@@ -19,7 +19,7 @@ use crate::cgroup::{self, Cgroup, Moved};
 use crate::error::{Errno, Result};
 use crate::fs::FileTable;
 use crate::memory::AddressSpace;
-use crate::reclaim::{Held, Holdings, Payer};
+use crate::reclaim::{Held, OfProcess, Payer};
 use crate::sched;
 use crate::signal::{Signal, Work, send};
 
@@ -39,7 +39,7 @@ pub struct Membership {
     /// What it had used in user mode and in the kernel when it came, in nanoseconds.
     before: (u64, u64),
     /// What is charged for it, its threads and its timers.
-    held: Holdings,
+    held: OfProcess,
 }
 
 /// The members of one group. It is kept in the group.
@@ -64,7 +64,7 @@ pub(super) fn next_member(group: &Cgroup, cursor: &mut Cursor, cx: &impl NoSuspe
 pub(super) struct NewMember {
     /// `None` is the root.
     group: Option<StrongRc<Cgroup>>,
-    held: Holdings,
+    held: OfProcess,
 }
 
 impl NewMember {
@@ -91,12 +91,9 @@ impl NewMember {
 
 /// A process with one thread.
 #[inline(always)]
-fn own_holdings() -> Holdings {
-    let mut held = Holdings::default();
-    // Charged to nobody yet.
-    let _ = held.add(Held::Process, 1);
-    let _ = held.add(Held::Thread, 1);
-    held
+fn own_holdings() -> OfProcess {
+    // No timer.
+    OfProcess::of_nobody([1, 1, 0])
 }
 
 /// What a new process has for itself of what its maker has: its end is charged to the group of the new one.
@@ -161,8 +158,7 @@ fn begin_child_in_group(
         }
     };
     // With nothing locked: descriptors and memory come before groups.
-    let payer = member.held.payer();
-    if payer.is_some() && own.begin_charge(payer, cx).is_err() {
+    if own.begin_charge(member.held.payer(), cx).is_err() {
         member.undo(cx);
         return Err(Errno::EAGAIN);
     }
@@ -174,7 +170,7 @@ fn begin(group: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<NewMember> {
     members(group).ok_or(Errno::ENODEV)?.lock(cx).reserve_one()?;
     group.begin_thread(cx)?;
     let mut member = NewMember { group: Some(share), held: own_holdings() };
-    match member.held.begin(group.payer(cx)) {
+    match member.held.begin(&group.payer(cx)) {
         Ok(()) => Ok(member),
         Err(_) => {
             member.undo(cx);
@@ -185,7 +181,10 @@ fn begin(group: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<NewMember> {
 
 impl NewContainers<'_> {
     /// Charges somebody for them. What is charged is given back with what the child would have had.
-    fn begin_charge(&self, payer: Payer, cx: &Cx) -> Result<()> {
+    fn begin_charge(&self, payer: &Payer, cx: &Cx) -> Result<()> {
+        if payer.is_nobody() {
+            return Ok(());
+        }
         self.files.map_or(Ok(()), |files| files.handles.lock(cx).begin_charge(payer))?;
         self.space.map_or(Ok(()), |space| space.begin_charge(payer, cx))
     }
@@ -212,9 +211,9 @@ impl Process {
         let mut own = self.membership.lock(cx);
         let group = own.group.as_ref().map(|group| group.get(cx));
         self.charge_to(group.as_deref());
-        let payer = group.as_ref().and_then(|group| group.payer(cx));
-        let has_changed = own.held.payer() != payer;
-        own.held.move_to(payer);
+        let payer = group.as_ref().map_or(Payer::NOBODY, |group| group.payer(cx));
+        let has_changed = *own.held.payer() != payer;
+        own.held.move_to(&payer);
         drop(own);
         if has_changed {
             self.charge_containers(cx);
@@ -223,7 +222,11 @@ impl Process {
 
     /// Who is charged for its end.
     pub fn payer(&self, cx: &impl NoSuspend) -> Payer {
-        if self.is_in_group.load(Ordering::Relaxed) { self.membership.lock(cx).held.payer() } else { None }
+        if self.is_in_group.load(Ordering::Relaxed) {
+            self.membership.lock(cx).held.payer().share()
+        } else {
+            Payer::NOBODY
+        }
     }
 
     /// It is to have so many more of what goes with it.
@@ -252,14 +255,14 @@ impl Process {
                 files.as_ref().filter(|files| files.owners() as usize <= threads).map(|files| files.get(cx))
             };
             if let Some(files) = files {
-                files.handles.lock(cx).charge_to(payer);
+                files.handles.lock(cx).charge_to(&payer);
             }
             let space = {
                 let space = thread.space.lock(cx);
                 space.as_ref().filter(|space| space.owners() as usize <= threads).map(|space| space.get(cx))
             };
             if let Some(space) = space {
-                space.charge_to(payer, cx);
+                space.charge_to(&payer, cx);
             }
             // Another core may have moved the process meanwhile, and have been here before.
             if self.payer(cx) == payer {
@@ -438,9 +441,9 @@ pub fn migrate(process: &TempRc<'_, Process>, from: u64, to: &TempRc<'_, Cgroup>
     own.place = target.and_then(|group| members(group)).map(|members| members.lock(cx).enter(process.downgrade()));
     // What memory it has stays charged where it is; its end is charged to where it goes, whatever the bound.
     process.charge_to(target.map(|group| &**group));
-    let payer = target.and_then(|group| group.payer(cx));
-    let is_paid_by_another = own.held.payer() != payer;
-    own.held.move_to(payer);
+    let payer = target.map_or(Payer::NOBODY, |group| group.payer(cx));
+    let is_paid_by_another = *own.held.payer() != payer;
+    own.held.move_to(&payer);
     Cgroup::move_between(from.as_deref(), target.map(|group| &**group), &moved, cx);
     let is_killed = from.as_ref().is_some_and(|from| from.is_being_killed(cx));
     drop(own);

@@ -7,6 +7,8 @@ classes! {
     ///
     /// Each costs what the end of one may take at most, in nanoseconds of a processor that executes an instruction in each: at least half as much again as the most that was measured, of objects
     /// of the class as full as they can be (`make bench-groups`, `ebb-fuzz kills`). A [calibration](super::Calibration) says how much slower this machine is.
+    ///
+    /// The classes of a [container](super::Holdings) follow each other.
     pub enum Held {
         /// The kill of a group: finding its processes, and telling who waits.
         Group = Cost::eager(60_000),
@@ -30,18 +32,18 @@ classes! {
         Event = Cost::eager(3_000),
         /// A descriptor of one end of a pipe, which may be full.
         Pipe = Cost::eager(5_000),
-        /// A descriptor of a socket, or a connection that waits to be accepted.
-        Socket = Cost::eager(8_000),
         /// A descriptor of an end of a terminal.
         Terminal = Cost::eager(5_000),
         /// A descriptor of an epoll set.
         EpollSet = Cost::eager(3_000),
-        /// A file in an epoll set.
-        EpollItem = Cost::eager(300),
+        /// A descriptor of a socket, or a connection that waits to be accepted.
+        Socket = Cost::eager(8_000),
         /// A message in a socket that nobody has received, or a piece of a stream.
         Message = Cost::eager(600),
         /// A descriptor in a message that nobody has received.
         InFlight = Cost::eager(8_000),
+        /// A file in an epoll set.
+        EpollItem = Cost::eager(300),
     }
 }
 

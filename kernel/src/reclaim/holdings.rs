@@ -1,16 +1,12 @@
 //! [`Holdings`]: what a container holds, and what of that is charged.
 
-use alloc::boxed::Box;
-
-use groups::{Bundle, Class, DEEPEST, Denied};
+use groups::{Bundle, Class, Denied};
 
 use super::{Held, Payer};
 use crate::error::{Errno, Result};
 
-type Counts = <Held as Class>::PerClass<u32>;
-
 /// So many charges of a class a container may keep beyond what it holds, or one for eight objects, up to [`MOST_SPARE`].
-pub const SPARE: u32 = 2;
+const SPARE: u32 = 2;
 const MOST_SPARE: u32 = 64;
 
 /// How many charges are kept beyond so many objects.
@@ -18,52 +14,62 @@ fn spare(count: u32) -> u32 {
     (count / 8).clamp(SPARE, MOST_SPARE)
 }
 
-/// What a container holds, by class, and the charges for it. Its owner locks it.
+/// With how many objects at least nothing is given back of so many charges.
+fn least(charges: u32) -> u32 {
+    charges.saturating_sub((charges / 9).clamp(SPARE, MOST_SPARE))
+}
+
+/// What a container holds of `N` classes, those from the class with the index `FIRST` on, and the charges for it. Its owner locks it.
 ///
-/// Owner: the container; its destruction gives all charges back in one turn with the tree's lock, some hundred instructions for each level of budgets. Nobody waits for it.
-pub struct Holdings {
-    counts: Counts,
-    paid: Option<Box<Paid>>,
-}
-
-/// Who is charged, and for what.
-struct Paid {
+/// Most of what comes and goes asks nobody, whether somebody is charged or not: there are two numbers for each class between which the count moves freely.
+///
+/// Owner: the container; its destruction gives all charges back in one turn with the tree's lock, some hundred instructions and some dozens for each level of budgets. Nobody waits for it.
+pub struct Holdings<const FIRST: usize, const N: usize> {
+    counts: [u32; N],
+    /// As soon as there are fewer, charges are given back.
+    least: [u32; N],
     /// For as many at least as there are objects of each class.
-    bundle: Bundle<'static, Held>,
-    /// Who is charged once that budget is there no more: what outlives the group that has made it stays charged to those above.
-    above: [Payer; DEEPEST as usize],
+    charges: Bundle<'static, Held, FIRST, N>,
+    payer: Payer,
 }
 
-impl Paid {
-    fn new(bundle: Bundle<'static, Held>) -> Box<Paid> {
-        Box::new(Paid { above: bundle.budget().above(), bundle })
-    }
-
-    /// The budget has ended. Charges the nearest one above that is there, whatever its bound; false if there is none.
-    #[cold]
-    fn fall_back(&mut self) -> bool {
-        let next = self.above.iter().flatten().find(|budget| self.bundle.move_to(**budget).is_ok());
-        let Some(next) = next else { return false };
-        self.above = next.above();
-        true
-    }
-}
-
-impl Default for Holdings {
+impl<const FIRST: usize, const N: usize> Default for Holdings<FIRST, N> {
+    #[inline(always)]
     fn default() -> Self {
-        Holdings { counts: Held::table(|_| 0), paid: None }
+        Self::of_nobody([0; N])
     }
 }
 
-impl Holdings {
+impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
+    /// So many objects of each class, which nobody is charged for yet.
+    #[inline(always)]
+    pub const fn of_nobody(counts: [u32; N]) -> Self {
+        Holdings { counts, least: [0; N], charges: Bundle::of_nobody(), payer: Payer::NOBODY }
+    }
+
+    /// Nothing yet, and who is charged for what comes.
+    #[inline(always)]
+    pub fn of(payer: &Payer) -> Self {
+        let charges = payer.budget().map_or(Bundle::of_nobody(), Bundle::empty);
+        Holdings { counts: [0; N], least: [0; N], charges, payer: payer.share() }
+    }
+
+    /// Where a class stands.
+    #[inline(always)]
+    fn place(class: Held) -> usize {
+        class.index() - FIRST
+    }
+
     /// How many objects of a class it holds.
+    #[inline(always)]
     pub fn count(&self, class: Held) -> u32 {
-        self.counts[class.index()]
+        self.counts[Self::place(class)]
     }
 
     /// Who is charged.
-    pub fn payer(&self) -> Payer {
-        self.paid.as_ref().map(|paid| paid.bundle.budget())
+    #[inline(always)]
+    pub fn payer(&self) -> &Payer {
+        &self.payer
     }
 
     /// So many objects of a class are to be made.
@@ -72,115 +78,155 @@ impl Holdings {
     /// ENOMEM: the budget has no room for them.
     #[inline(always)]
     pub fn add(&mut self, class: Held, more: u32) -> Result<()> {
-        self.counts[class.index()] += more;
-        if self.paid.is_some() { self.pay_for(class, more) } else { Ok(()) }
+        self.counts[Self::place(class)] += more;
+        if self.count(class) > self.charges.count(class) { self.pay_for(class, more) } else { Ok(()) }
     }
 
+    #[cold]
     #[inline(never)]
     fn pay_for(&mut self, class: Held, more: u32) -> Result<()> {
-        let Some(paid) = &mut self.paid else { return Ok(()) };
-        let missing = self.counts[class.index()].saturating_sub(paid.bundle.count(class));
-        if missing == 0 {
-            return Ok(());
-        }
         // With some that come next.
-        let ahead = spare(self.counts[class.index()]) / 2;
-        let mut grown = paid.bundle.grow_ahead(class, missing, ahead);
-        if grown == Err(Denied::Ended) {
-            // The controller was disabled, or the group removed.
-            if !paid.fall_back() {
-                self.paid = None;
-                return Ok(());
+        let ahead = spare(self.count(class)) / 2;
+        loop {
+            let missing = self.count(class).saturating_sub(self.charges.count(class));
+            match self.charges.grow_ahead(class, missing, ahead) {
+                Ok(_) => break,
+                // The controller was disabled, or the group removed.
+                Err(Denied::Ended) if !self.payer.is_nobody() => self.fall_back(),
+                Err(_) if self.payer.give_kept_back() => {}
+                Err(_) if self.pay_with_spare(class, missing) => break,
+                Err(_) => {
+                    self.counts[Self::place(class)] -= more;
+                    super::note_denied();
+                    return Err(Errno::ENOMEM);
+                }
             }
-            grown = paid.bundle.grow_ahead(class, missing, ahead);
         }
-        if grown.is_err() && !self.pay_with_spare(class, missing) {
-            self.counts[class.index()] -= more;
-            super::note_denied();
-            return Err(Errno::ENOMEM);
-        }
+        self.note_charges(class);
         Ok(())
     }
 
     /// What it keeps of other classes may be what is missing.
-    #[cold]
     fn pay_with_spare(&mut self, class: Held, missing: u32) -> bool {
-        let Some(Paid { bundle: paid, .. }) = self.paid.as_deref_mut() else { return false };
-        for &other in Held::ALL {
-            let spare = paid.count(other).saturating_sub(self.counts[other.index()]);
+        for &other in &Held::ALL[FIRST..FIRST + N] {
+            let spare = self.charges.count(other).saturating_sub(self.count(other));
             if spare > 0 {
-                paid.shrink(other, spare);
+                self.charges.shrink(other, spare);
+                self.note_charges(other);
             }
         }
-        paid.grow(class, missing).is_ok()
+        self.charges.grow(class, missing).is_ok()
+    }
+
+    /// The budget has ended. Charges the nearest one above that is there, whatever its bound.
+    #[cold]
+    fn fall_back(&mut self) {
+        loop {
+            self.payer = self.payer.above();
+            match self.payer.budget() {
+                Some(budget) if self.charges.move_to(budget).is_ok() => return,
+                Some(_) => {}
+                None => return self.charge_nobody(),
+            }
+        }
+    }
+
+    fn charge_nobody(&mut self) {
+        *self = Self::of_nobody(self.counts);
+    }
+
+    /// There are more charges for a class, or fewer.
+    fn note_charges(&mut self, class: Held) {
+        let charges = self.charges.count(class);
+        self.least[Self::place(class)] = if self.payer.is_nobody() { 0 } else { least(charges) };
+    }
+
+    /// The charges are for all that there is from now on.
+    fn pay_by(&mut self, charges: Bundle<'static, Held, FIRST, N>, payer: &Payer) {
+        self.charges = charges;
+        self.payer = payer.share();
+        // Nothing is given back of what is needed as long as no more goes than is always kept.
+        self.least = self.counts.map(|count| count.saturating_sub(SPARE));
     }
 
     /// An object of a class is held again, whatever the bound.
     pub fn add_always(&mut self, class: Held) {
-        self.counts[class.index()] += 1;
-        if let Some(paid) = &mut self.paid
-            && paid.bundle.count(class) < self.counts[class.index()]
-        {
-            paid.bundle.grow_always(class, 1);
+        self.counts[Self::place(class)] += 1;
+        if self.charges.count(class) < self.count(class) {
+            self.charges.grow_always(class, 1);
+            self.note_charges(class);
         }
     }
 
     /// So many objects of a class are gone.
     #[inline(always)]
     pub fn remove(&mut self, class: Held, less: u32) {
-        self.counts[class.index()] -= less;
-        if self.paid.is_some() {
-            self.take_back(class);
+        self.counts[Self::place(class)] -= less;
+        if self.count(class) < self.least[Self::place(class)] {
+            self.give_back(class);
         }
     }
 
+    #[cold]
     #[inline(never)]
-    fn take_back(&mut self, class: Held) {
-        let Some(Paid { bundle: paid, .. }) = self.paid.as_deref_mut() else { return };
-        let count = self.counts[class.index()];
-        let kept = paid.count(class).saturating_sub(count);
-        let most = spare(count);
-        if kept > most {
-            paid.shrink(class, kept - most / 2);
-        }
+    fn give_back(&mut self, class: Held) {
+        let count = self.count(class);
+        let kept = self.charges.count(class).saturating_sub(count);
+        self.charges.shrink(class, kept.saturating_sub(spare(count) / 2));
+        self.note_charges(class);
     }
 
     /// An object of one class has become one of another, which costs no more.
     #[inline(always)]
     pub fn exchange(&mut self, from: Held, to: Held) {
-        self.counts[from.index()] -= 1;
-        self.counts[to.index()] += 1;
-        if self.paid.is_some() {
+        self.counts[Self::place(from)] -= 1;
+        self.counts[Self::place(to)] += 1;
+        if self.count(to) > self.charges.count(to) {
             self.pay_for_exchange(from, to);
         }
     }
 
     /// The charge for the first stays, for the next object of that class, unless the budget has no room for that.
+    #[cold]
     #[inline(never)]
     fn pay_for_exchange(&mut self, from: Held, to: Held) {
-        let Some(Paid { bundle: paid, .. }) = self.paid.as_deref_mut() else { return };
-        let count = self.counts[to.index()];
-        if paid.count(to) < count {
-            paid.turn(from, to, spare(count) / 2);
-        }
+        self.charges.turn(from, to, spare(self.count(to)) / 2);
+        self.note_charges(from);
+        self.note_charges(to);
     }
 
     /// The same objects, for a copy of the container, charged to nobody yet.
-    pub fn copy(&self, without: Held) -> Holdings {
+    pub fn copy(&self, without: Held) -> Self {
         let mut counts = self.counts;
-        counts[without.index()] = 0;
-        Holdings { counts, paid: None }
+        counts[Self::place(without)] = 0;
+        Self::of_nobody(counts)
+    }
+
+    /// Nothing is held any more, nor charged.
+    #[inline(always)]
+    pub fn end(&mut self) {
+        self.counts = [0; N];
+        if !self.payer.is_nobody() {
+            *self = Self::default();
+        }
+    }
+
+    /// Others may need the charges.
+    #[inline(never)]
+    fn leave(&mut self) {
+        if !self.charges.is_empty() {
+            self.payer.keep(&mut self.charges);
+        }
     }
 
     /// Charges all that there is to somebody; for a container that is charged to nobody.
     ///
     /// # Errors
     /// ENOMEM: there is no room in the budget; then it is charged to nobody.
-    pub fn begin(&mut self, payer: Payer) -> Result<()> {
-        let Some(budget) = payer else { return Ok(()) };
-        match Bundle::charge(budget, self.counts) {
-            Ok(bundle) => self.paid = Some(Paid::new(bundle)),
-            Err(Denied::Ended) => self.paid = None,
+    pub fn begin(&mut self, payer: &Payer) -> Result<()> {
+        match payer.charge(self.counts) {
+            Ok(charges) => self.pay_by(charges, payer),
+            Err(Denied::Ended) => {}
             Err(_) => {
                 super::note_denied();
                 return Err(Errno::ENOMEM);
@@ -190,49 +236,66 @@ impl Holdings {
     }
 
     /// Has somebody else charged from now on, whatever the bound.
-    pub fn move_to(&mut self, payer: Payer) {
-        match (payer, &mut self.paid) {
-            (None, paid) => *paid = None,
-            // A budget that has ended is nobody's.
-            (Some(budget), Some(paid)) => {
-                if paid.bundle.budget() != budget {
-                    match paid.bundle.move_to(budget) {
-                        Ok(()) => paid.above = budget.above(),
-                        Err(_) => self.paid = None,
-                    }
-                }
+    pub fn move_to(&mut self, payer: &Payer) {
+        if self.payer == *payer {
+            return;
+        }
+        // A budget that has ended is nobody's.
+        let Some(budget) = payer.budget() else { return self.charge_nobody() };
+        if self.payer.is_nobody() {
+            if let Ok(charges) = Bundle::charge_always(budget, self.counts) {
+                self.pay_by(charges, payer);
             }
-            (Some(budget), None) => {
-                self.paid = Bundle::charge_always(budget, self.counts).ok().map(Paid::new);
-            }
+        } else if self.charges.move_to(budget).is_ok() {
+            self.payer = payer.share();
+        } else {
+            self.charge_nobody();
+        }
+    }
+}
+
+impl<const FIRST: usize, const N: usize> Drop for Holdings<FIRST, N> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if !self.payer.is_nobody() {
+            self.leave();
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use groups::{Limits, Tree};
+    use groups::{Budget, Limits, Tree};
 
     use super::*;
+    use crate::reclaim::payer::MOST_KEPT;
+
+    /// A container of objects of all classes.
+    type All = Holdings<0, { <[Held]>::len(Held::ALL) }>;
+
+    /// Somebody with a budget, which is below none that anything is charged to.
+    fn payer(budget: Budget<'static, Held>) -> Payer {
+        Payer::new(budget, Payer::NOBODY)
+    }
 
     fn tree() -> &'static Tree<Held> {
-        Box::leak(Box::new(Tree::new()))
+        alloc::boxed::Box::leak(alloc::boxed::Box::new(Tree::new()))
     }
 
     #[test]
     fn what_has_no_payer_is_counted_and_never_refused() {
-        let mut held = Holdings::default();
+        let mut held = All::default();
         held.add(Held::Pipe, 1_000_000).expect("nobody refuses");
         held.remove(Held::Pipe, 999_999);
-        assert_eq!((held.count(Held::Pipe), held.payer().is_none()), (1, true));
+        assert_eq!((held.count(Held::Pipe), held.payer().is_nobody()), (1, true));
     }
 
     #[test]
     fn a_bound_refuses_and_what_is_refused_is_not_held() {
         let tree = tree();
         let budget = tree.root().child(Limits::bound(10 * super::super::assumed(Held::Pipe))).expect("a budget");
-        let mut held = Holdings::default();
-        held.begin(Some(*budget)).expect("nothing yet");
+        let mut held = All::default();
+        held.begin(&payer(*budget)).expect("nothing yet");
         let made = (0..20).filter(|_| held.add(Held::Pipe, 1).is_ok()).count();
         assert_eq!((made, held.count(Held::Pipe)), (10, 10));
         held.remove(Held::Pipe, 3);
@@ -246,8 +309,8 @@ mod tests {
     fn who_opens_and_closes_in_turn_keeps_a_charge_and_no_more() {
         let tree = tree();
         let budget = tree.root().child(Limits::bound(u64::MAX)).expect("a budget");
-        let mut held = Holdings::default();
-        held.begin(Some(*budget)).expect("room");
+        let mut held = All::default();
+        held.begin(&payer(*budget)).expect("room");
         let mut most = 0;
         for count in [1, 3, 100, 5] {
             held.add(Held::File, count).expect("room");
@@ -267,13 +330,40 @@ mod tests {
         let above = tree.root().child(Limits::bound(5 * super::super::assumed(Held::Message))).expect("above");
         let middle = above.child(Limits::bound(u64::MAX)).expect("between");
         let own = middle.child(Limits::bound(u64::MAX)).expect("its own");
-        let mut held = Holdings::default();
-        held.begin(Some(*own)).expect("nothing yet");
+        let mut held = All::default();
+        let above_all = payer(*above);
+        let payer = Payer::new(*own, Payer::new(*middle, above_all.share()));
+        held.begin(&payer).expect("nothing yet");
         drop((own, middle));
         let made = (0..20).filter(|_| held.add(Held::Message, 1).is_ok()).count();
-        assert_eq!((made, held.payer()), (5, Some(*above)));
+        assert_eq!((made, held.payer() == &above_all), (5, true));
         drop(held);
         assert_eq!(above.usage().map(|usage| usage.current), Some(0));
+    }
+
+    #[test]
+    fn what_ends_leaves_charges_to_what_comes_next_as_long_as_there_is_anybody() {
+        let tree = tree();
+        let budget = tree.root().child(Limits::bound(30 * super::super::assumed(Held::Pipe))).expect("a budget");
+        let payer = payer(*budget);
+        let with_pipes = |count| {
+            let mut held = All::default();
+            held.add(Held::Pipe, count)?;
+            held.begin(&payer).map(|()| held)
+        };
+        let pipes = || budget.usage().map_or(0, |usage| usage.count(Held::Pipe));
+        drop(with_pipes(20));
+        assert_eq!(pipes(), 0);
+        payer.keep_if(|| true);
+        drop(with_pipes(20));
+        assert_eq!(pipes(), u64::from(MOST_KEPT));
+        // They serve whoever needs no more, and keep nobody from what the bound allows.
+        let few = with_pipes(2);
+        assert_eq!((few.is_ok(), pipes()), (true, u64::from(MOST_KEPT)));
+        assert!(with_pipes(28).is_ok() && with_pipes(29).is_err());
+        drop(few);
+        payer.keep_if(|| false);
+        assert_eq!(pipes(), 0);
     }
 
     #[test]
@@ -282,14 +372,14 @@ mod tests {
         let above = tree.root().child(Limits::bound(u64::MAX)).expect("a budget");
         let (from, to) =
             (above.child(Limits::bound(u64::MAX)).expect("one"), above.child(Limits::bound(1)).expect("two"));
-        let mut held = Holdings::default();
+        let mut held = All::default();
         held.add(Held::Thread, 4).expect("nobody refuses");
-        held.move_to(Some(*from));
-        held.move_to(Some(*to));
+        held.move_to(&payer(*from));
+        held.move_to(&payer(*to));
         let count = |budget: &groups::Budget<'static, Held>| budget.usage().map(|usage| usage.count(Held::Thread));
         assert_eq!((count(&above), count(&from), count(&to)), (Some(4), Some(0), Some(4)));
         assert_eq!(held.add(Held::Thread, 1), Err(Errno::ENOMEM));
-        held.move_to(None);
+        held.move_to(&Payer::NOBODY);
         assert_eq!(count(&above), Some(0));
         held.add(Held::Thread, 1).expect("nobody refuses");
         assert_eq!(held.count(Held::Thread), 5);

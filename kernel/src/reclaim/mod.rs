@@ -14,8 +14,8 @@
 //!
 //! What has no class takes the same time however much it is: pages, page tables, anonymous VMAs, and the pages of files (see [`crate::memory::remains`]).
 //!
-//! A container is charged to one [`Payer`], the budget of the group of the process that it was made for; `None` where no group above has a budget, and then nothing is counted but the
-//! objects. It holds up to [`SPARE`] charges more than objects of a class (one in eight, if that is more), so that who opens and closes in turn does not ask the tree each time.
+//! A container is charged to one [`Payer`], the budget of the group of the process that it was made for; where no group above has a budget that is nobody, and then nothing is asked.
+//! It holds up to two charges more than objects of a class (one in eight, if that is more), so that who opens and closes in turn does not ask the tree each time.
 //!
 //! Two ways of charging: what may be refused is charged before it is made ([`Holdings::add`]); what was there before it came under a budget (a process that is moved) is charged whatever the
 //! bound is ([`Holdings::move_to`]), and then nothing more is admitted until less is in use.
@@ -24,22 +24,32 @@
 
 mod held;
 mod holdings;
+mod payer;
 mod speed;
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
-use groups::{Budget, Tree};
+use groups::Tree;
 use refs::{WaitList, Waker};
 use tasks::StaticRef;
 
 pub use held::{Held, assumed, name};
-pub use holdings::{Holdings, SPARE};
+pub use holdings::Holdings;
+pub use payer::Payer;
 pub use speed::{Calibration, is_calibrated};
 
-/// Who is charged.
-pub type Payer = Option<Budget<'static, Held>>;
+/// A process, its threads and its POSIX timers.
+pub type OfProcess = Holdings<{ Held::Process as usize }, 3>;
+/// Mappings of objects.
+pub type OfMemory = Holdings<{ Held::Mapping as usize }, 1>;
+/// Descriptors, and what a table of them has room for.
+pub type OfDescriptors = Holdings<{ Held::Reserved as usize }, 8>;
+/// Connections, messages, and descriptors in them.
+pub type OfInbox = Holdings<{ Held::Socket as usize }, 3>;
+/// What an epoll set watches.
+pub type OfEpollSet = Holdings<{ Held::EpollItem as usize }, 1>;
 
 static TREE: StaticRef<Tree<Held>> = StaticRef::none();
 

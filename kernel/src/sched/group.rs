@@ -17,7 +17,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use refs::{NoSuspend, SpinLock, WaitList, Waker};
 use tasks::StaticRef;
@@ -66,8 +66,8 @@ impl Counted {
 
 /// What shares the processor with others as one.
 struct Group {
-    /// The group above; 0: there is none.
-    parent: AtomicU32,
+    /// The group above, if there is one.
+    parent: StaticRef<Group>,
     is_in_use: AtomicBool,
     /// Its weight.
     shares: AtomicU64,
@@ -92,7 +92,7 @@ impl Group {
         reached.try_reserve_exact(cores).ok()?;
         reached.resize_with(cores, || AtomicU64::new(0));
         Some(Group {
-            parent: AtomicU32::new(0),
+            parent: StaticRef::none(),
             is_in_use: AtomicBool::new(false),
             shares: AtomicU64::new(SHARES),
             sum: AtomicI64::new(-NOBODYS),
@@ -124,15 +124,23 @@ impl Group {
     /// Its own sum has changed from or to nothing, or its weight has: so do those above, as far as that matters.
     fn update_above(&self) {
         let mut group = self;
-        loop {
-            // Before: as long as it counts there it is no other.
-            let parent = find(group.parent.load(Ordering::SeqCst));
-            let change = group.update();
-            let Some(parent) = parent else { return };
-            if !parent.change_sum(change) {
+        // Before its own part is brought up to date: as long as it counts there it is no other.
+        while let Some(parent) = group.parent.get() {
+            if !parent.change_sum(group.update()) {
                 return;
             }
             group = parent;
+        }
+    }
+
+    /// Says whether it has a quota.
+    fn limit(&self, does: bool) {
+        if self.is_limited.swap(does, Ordering::SeqCst) != does {
+            if does {
+                LIMITED.fetch_add(1, Ordering::SeqCst);
+            } else {
+                LIMITED.fetch_sub(1, Ordering::SeqCst);
+            }
         }
     }
 
@@ -173,9 +181,9 @@ impl Group {
             return false;
         }
         self.is_in_use.store(true, Ordering::SeqCst);
-        self.parent.store(parent, Ordering::SeqCst);
+        self.parent.set(find(parent));
         self.shares.store(SHARES, Ordering::SeqCst);
-        self.is_limited.store(false, Ordering::SeqCst);
+        self.limit(false);
         self.with_bandwidth(|bandwidth| *bandwidth = Bandwidth::default());
         self.reached.iter().for_each(|reached| reached.store(0, Ordering::Relaxed));
         self.sum.fetch_add(NOBODYS, Ordering::SeqCst);
@@ -186,7 +194,7 @@ impl Group {
     fn end(&self) {
         self.sum.fetch_sub(NOBODYS, Ordering::SeqCst);
         self.update_above();
-        self.is_limited.store(false, Ordering::SeqCst);
+        self.limit(false);
         self.with_bandwidth(|bandwidth| *bandwidth = Bandwidth::default());
         self.waiters.wake_all();
         self.is_in_use.store(false, Ordering::SeqCst);
@@ -220,12 +228,15 @@ fn find(number: u32) -> Option<&'static Group> {
 
 /// A group and all above it.
 fn up(number: u32) -> impl Iterator<Item = &'static Group> {
-    let mut next = find(number);
-    core::iter::from_fn(move || {
-        let now = next?;
-        next = find(now.parent.load(Ordering::Relaxed));
-        Some(now)
-    })
+    core::iter::successors(find(number), |group| group.parent.get())
+}
+
+/// How many groups have quotas.
+static LIMITED: AtomicUsize = AtomicUsize::new(0);
+
+#[inline(always)]
+fn is_any_limited() -> bool {
+    LIMITED.load(Ordering::Relaxed) > 0
 }
 
 /// A group that is in use.
@@ -273,7 +284,7 @@ impl Owned {
         if let Some(group) = find(self.0) {
             let now = frame::time::now();
             group.with_bandwidth(|bandwidth| bandwidth.set(quota, now));
-            group.is_limited.store(quota.runtime != UNLIMITED, Ordering::SeqCst);
+            group.limit(quota.runtime != UNLIMITED);
         }
         NewQuota(self.0)
     }
@@ -353,19 +364,29 @@ pub(super) fn discount(counted: Counted) {
 }
 
 /// How much virtual time passes for the group itself when one of its tasks runs for so long, as if it ran on one core only.
-fn passed_for_group(number: u32, ran: u64) -> u64 {
-    let (mut passed, mut below) = (ran, None);
-    for group in up(number) {
-        if let Some(below) = below {
-            passed = scale(passed, group.all_beside(below), below);
-        }
-        below = Some(group.shares.load(Ordering::Relaxed));
+#[inline(always)]
+fn passed_for_group(group: &Group, ran: u64) -> u64 {
+    let mut passed = ran;
+    let mut shares = group.shares.load(Ordering::Relaxed);
+    for above in core::iter::successors(group.parent.get(), |above| above.parent.get()) {
+        passed = scale(passed, above.all_beside(shares), shares);
+        shares = above.shares.load(Ordering::Relaxed);
     }
-    scale(passed, SHARES, below.unwrap_or(SHARES))
+    scale(passed, SHARES, shares)
 }
 
 /// `time * by / through`, within bounds.
+#[inline(always)]
 fn scale(time: u64, by: u64, through: u64) -> u64 {
+    // What is alone, or has the weight that most have.
+    if by == through {
+        return time.min(LONGEST);
+    }
+    scale_otherwise(time, by, through)
+}
+
+#[inline(never)]
+fn scale_otherwise(time: u64, by: u64, through: u64) -> u64 {
     let through = through.max(1);
     match time.checked_mul(by) {
         Some(product) => (product / through).min(LONGEST),
@@ -376,23 +397,45 @@ fn scale(time: u64, by: u64, through: u64) -> u64 {
 /// How much virtual time passes for a task that runs for so long.
 pub(super) fn passed(counted: Counted, ran: u64) -> u64 {
     let Some(group) = find(counted.number()) else { return ran };
-    scale(passed_for_group(counted.number(), ran), group.all_beside(counted.weight()), counted.weight())
+    scale(passed_for_group(group, ran), group.all_beside(counted.weight()), counted.weight())
 }
 
-/// A task has run on a core for so long, until now, in whose queue nothing is entitled to less virtual time than `floor`: charges its groups. The virtual time that has passed for it.
-#[cold]
-#[inline(never)]
-pub(super) fn charge(counted: Counted, ran: u64, core: usize, floor: u64, now: u64) -> u64 {
-    let Some(group) = find(counted.number()) else { return ran };
-    let of_group = passed_for_group(counted.number(), ran);
-    if let Some(reached) = group.reached.get(core) {
+/// Whom a core charges for what it runs.
+#[derive(Clone, Copy)]
+pub(super) struct Charged {
+    group: &'static Group,
+    counted: Counted,
+    /// Where the group is on that core.
+    reached: &'static AtomicU64,
+}
+
+/// Whom a core charges that runs a task which was counted so.
+#[inline(always)]
+pub(super) fn charged(counted: Counted, core: usize) -> Option<Charged> {
+    let group = find(counted.number())?;
+    Some(Charged { group, counted, reached: group.reached.get(core)? })
+}
+
+impl Charged {
+    /// The task has run for so long, until now, where nothing is entitled to less virtual time than `floor`: charges its groups. The virtual time that has passed for it.
+    #[inline(always)]
+    pub fn charge(&self, ran: u64, floor: u64, now: u64) -> u64 {
+        let Charged { group, counted, reached } = *self;
+        let of_group = passed_for_group(group, ran);
         let before = reached.load(Ordering::Relaxed).max(floor);
         reached.store(before.saturating_add(of_group), Ordering::Relaxed);
+        if is_any_limited() {
+            charge_quotas(counted, ran, now);
+        }
+        scale(of_group, group.all_beside(counted.weight()), counted.weight())
     }
+}
+
+#[inline(never)]
+fn charge_quotas(counted: Counted, ran: u64, now: u64) {
     up(counted.number())
         .filter(|group| group.is_limited())
         .for_each(|group| group.with_bandwidth(|bandwidth| bandwidth.charge(ran, now)));
-    scale(of_group, group.all_beside(counted.weight()), counted.weight())
 }
 
 /// Where a new task of a group begins on a core, where others begin at `beginning` and nothing is entitled to less than `floor`.
@@ -404,9 +447,13 @@ pub(super) fn beginning(number: u32, core: usize, beginning: u64, floor: u64) ->
 }
 
 /// For how long a task that was counted so may run on; `None`: for as long as it likes.
-#[cold]
-#[inline(never)]
+#[inline(always)]
 pub(super) fn piece(counted: Counted, now: u64) -> Option<u64> {
+    if is_any_limited() { piece_of_quotas(counted, now) } else { None }
+}
+
+#[inline(never)]
+fn piece_of_quotas(counted: Counted, now: u64) -> Option<u64> {
     let cores = frame::cpu::count();
     let limited = up(counted.number()).filter(|group| group.is_limited());
     limited.map(|group| group.with_bandwidth(|bandwidth| bandwidth.piece(cores, now))).min()

@@ -31,8 +31,9 @@ pub(super) struct RunQueue {
     with_ends: bool,
     /// Until when the running task was charged; [`IN_GROUP`] if it is counted in a group: only who sees that pays for groups.
     since: u64,
-    /// Until when it was charged then.
+    /// Until when it was charged then, and whom it is charged to.
     since_in_group: u64,
+    charged: Option<group::Charged>,
     /// When the running task gave way, if the core has not looked for another since; else 0.
     gave_way_at: u64,
     /// How long the core has run tasks, in nanoseconds, as far as they were charged.
@@ -165,6 +166,7 @@ impl RunQueue {
             with_ends: false,
             since: 0,
             since_in_group: 0,
+            charged: None,
             gave_way_at: 0,
             busy: 0,
             begun: 0,
@@ -211,15 +213,19 @@ impl RunQueue {
     #[cold]
     #[inline(never)]
     fn charge_in_group(&mut self, now: u64) {
-        let ran = now.saturating_sub(self.since_in_group);
-        if let Some(running) = self.running.map(Words)
-            && ran > 0
+        if let Some(running) = self.running
+            && now > self.since_in_group
         {
-            running.add_cpu_time(ran);
-            running.add_virtual_time(group::charge(self.counted, ran, self.core(), self.floor, now));
-            self.busy += ran;
-            self.since_in_group = now;
+            self.charge_running_in_group(Words(running), now - self.since_in_group, now);
         }
+    }
+
+    #[inline(never)]
+    fn charge_running_in_group(&mut self, running: Words, ran: u64, now: u64) {
+        running.add_cpu_time(ran);
+        running.add_virtual_time(self.charged.map_or(ran, |charged| charged.charge(ran, self.floor, now)));
+        self.busy += ran;
+        self.since_in_group = now;
     }
 
     /// Which core it is that of, once that has looked for something to do.
@@ -330,6 +336,7 @@ impl RunQueue {
         let counted = words.take_counted();
         if !counted.is_nothing() {
             (self.counted, self.since, self.since_in_group) = (counted, IN_GROUP, now);
+            self.charged = group::charged(counted, self.core());
         }
         let is_fair = !words.is_real_time();
         self.runs_end = self.with_ends && is_fair && words.works_at_ends();

@@ -42,7 +42,7 @@ fn epoll_create1(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn create(flags: OpenFlags, me: &Current, cx: &Cx) -> Step<usize> {
     crate::memory::admit()?;
-    let file = OpenFile::new(Box::new(Epoll::new(me.process(cx)?.payer(cx))?), OpenFlags::READ_WRITE);
+    let file = OpenFile::new(Box::new(Epoll::new(&me.process(cx)?.payer(cx))), OpenFlags::READ_WRITE);
     Ok(reserve_fd(me, cx)?.fill(file, FdFlags::of(flags), cx))
 }
 

@@ -4,7 +4,7 @@
 use core::ops::Deref;
 
 use crate::tree::NodeName;
-use crate::{Charge, Class, Cost, DEEPEST, Tree};
+use crate::{Charge, Class, Cost, Tree};
 
 /// Why something was not charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,20 +137,6 @@ impl<'t, C: Class> Budget<'t, C> {
     pub fn charge(self, class: C, count: u32) -> Result<Charge<'t, C>, Denied> {
         self.tree.admit(self.name, class, count)?;
         Ok(Charge::new(self, class, count))
-    }
-
-    /// The budgets above it, from its parent to the root; none if it has ended.
-    pub fn above(self) -> [Option<Budget<'t, C>>; DEEPEST as usize] {
-        let mut above = [None; DEEPEST as usize];
-        self.tree.with(|nodes| {
-            let mut at = self.name;
-            for place in &mut above {
-                let Some(parent) = nodes.parent(at) else { break };
-                *place = Some(Budget::new(self.tree, parent));
-                at = parent;
-            }
-        });
-        above
     }
 
     /// Makes a budget below it.

@@ -3,9 +3,13 @@
 //! A table, a process or a connection holds objects of many classes, and gives them up together. A [`Charge`](crate::Charge) for each class would take as many
 //! words, and as many turns with the tree's lock when the container is made, copied, moved and ended. A bundle takes one each time.
 
+use crate::tree::Counts;
 use crate::{Budget, Class, Denied};
 
-/// So many objects of each class are charged to a budget and to all above it. Dropping it gives all of that back, unless the budget has ended meanwhile.
+/// So many objects of each of `N` classes are charged to a budget and to all above it: of those from the class with the index `FIRST` on. Dropping it gives all of that back, unless the budget has
+/// ended meanwhile.
+///
+/// One that [nobody](Self::of_nobody) is charged for covers as many objects as there can be: whoever compares what there is with what is charged for need not know whether somebody is.
 ///
 /// ```
 /// use groups::{Bundle, Class, Cost, Denied, Limits, Tree, classes};
@@ -18,7 +22,7 @@ use crate::{Budget, Class, Denied};
 /// let (job, other) = (tree.root().child(Limits::bound(100))?, tree.root().child(Limits::bound(15))?);
 ///
 /// // A table of descriptors with two files and a socket is copied.
-/// let mut table = Bundle::charge(*job, Held::table(|class| match class {
+/// let mut table: Bundle<Held, 0, 3> = Bundle::charge(*job, Held::table(|class| match class {
 ///     Held::File => 2,
 ///     Held::Socket => 1,
 ///     Held::Reserved => 0,
@@ -41,33 +45,105 @@ use crate::{Budget, Class, Denied};
 /// ```
 #[must_use = "dropping it gives the charges back"]
 #[derive(Debug)]
-pub struct Bundle<'t, C: Class> {
-    budget: Budget<'t, C>,
-    counts: C::PerClass<u32>,
+pub struct Bundle<'t, C: Class, const FIRST: usize, const N: usize> {
+    /// `None`: nobody is charged.
+    budget: Option<Budget<'t, C>>,
+    counts: [u32; N],
 }
 
-impl<'t, C: Class> Bundle<'t, C> {
+impl<'t, C: Class, const FIRST: usize, const N: usize> Bundle<'t, C, FIRST, N> {
+    /// For as many objects as there can be, which nobody is charged for.
+    #[inline(always)]
+    pub const fn of_nobody() -> Self {
+        Bundle { budget: None, counts: [u32::MAX; N] }
+    }
+
     /// Charges for all that `counts` says, or for nothing.
     ///
     /// # Errors
     /// As for [`Budget::charge`].
-    pub fn charge(budget: Budget<'t, C>, counts: C::PerClass<u32>) -> Result<Self, Denied> {
+    pub fn charge(budget: Budget<'t, C>, counts: [u32; N]) -> Result<Self, Denied> {
         if is_some(&counts) {
-            budget.tree().admit_all(budget.name(), &counts)?;
+            budget.tree().admit_all(budget.name(), Counts { first: FIRST, counts: &counts })?;
         }
-        Ok(Bundle { budget, counts })
+        Ok(Bundle { budget: Some(budget), counts })
+    }
+
+    #[inline(never)]
+    fn give_back(&self, budget: Budget<'t, C>) {
+        if !self.is_empty() {
+            let counts = Counts { first: FIRST, counts: &self.counts };
+            budget.tree().with(|nodes| nodes.remove_all(budget.name(), counts));
+        }
+    }
+
+    /// Charges for all that `counts` says, which may come next, if that leaves everybody room for some times as much. Nobody is told of a refusal.
+    pub fn charge_ahead(budget: Budget<'t, C>, counts: [u32; N]) -> Option<Self> {
+        let of_counts = Counts { first: FIRST, counts: &counts };
+        let is_charged = budget.tree().with(|nodes| nodes.admit_ahead(budget.name(), of_counts));
+        is_charged.then(|| Bundle { budget: Some(budget), counts })
+    }
+
+    /// For nothing yet.
+    #[inline(always)]
+    pub const fn empty(budget: Budget<'t, C>) -> Self {
+        Bundle { budget: Some(budget), counts: [0; N] }
+    }
+
+    /// Takes charges for all that `counts` says out of another bundle; or nothing, if that has not as many of each class.
+    ///
+    /// # Panics
+    /// If the other one is not for all these classes.
+    pub fn take_from<const F: usize, const M: usize>(
+        other: &mut Bundle<'t, C, F, M>,
+        counts: [u32; N],
+    ) -> Option<Self> {
+        let theirs = &mut other.counts[FIRST - F..][..N];
+        if other.budget.is_none() || theirs.iter().zip(&counts).any(|(has, wanted)| has < wanted) {
+            return None;
+        }
+        theirs.iter_mut().zip(&counts).for_each(|(has, taken)| *has -= taken);
+        Some(Bundle { budget: other.budget, counts })
+    }
+
+    /// Leaves its charges to another bundle, if that is charged to the same budget: so many of each class that the other one has no more than `most` by that. The others stay.
+    ///
+    /// # Panics
+    /// If the other one is not for all these classes.
+    pub fn leave_to<const F: usize, const M: usize>(&mut self, other: &mut Bundle<'t, C, F, M>, most: u32) {
+        if self.budget.is_none() || self.budget != other.budget {
+            return;
+        }
+        for (theirs, own) in other.counts[FIRST - F..][..N].iter_mut().zip(&mut self.counts) {
+            let left = most.saturating_sub(*theirs).min(*own);
+            *theirs += left;
+            *own -= left;
+        }
+    }
+
+    /// Whether it is for nothing.
+    pub fn is_empty(&self) -> bool {
+        !is_some(&self.counts)
     }
 
     /// The budget that is charged.
     #[inline(always)]
-    pub fn budget(&self) -> Budget<'t, C> {
+    pub fn budget(&self) -> Option<Budget<'t, C>> {
         self.budget
     }
 
     /// For how many objects of a class.
+    ///
+    /// # Panics
+    /// If it is for objects of other classes.
     #[inline(always)]
     pub fn count(&self, class: C) -> u32 {
-        self.counts.as_ref()[class.index()]
+        self.counts[class.index() - FIRST]
+    }
+
+    #[inline(always)]
+    fn count_mut(&mut self, class: C) -> &mut u32 {
+        &mut self.counts[class.index() - FIRST]
     }
 
     /// Charges for more objects of a class.
@@ -75,35 +151,35 @@ impl<'t, C: Class> Bundle<'t, C> {
     /// # Errors
     /// As for [`Budget::charge`]; then nothing changes.
     pub fn grow(&mut self, class: C, more: u32) -> Result<(), Denied> {
+        let Some(budget) = self.budget else { return Ok(()) };
         let count = self.count(class).checked_add(more).ok_or(Denied::Full { depth: 0 })?;
-        self.budget.tree().admit(self.budget.name(), class, more)?;
-        self.counts.as_mut()[class.index()] = count;
+        budget.tree().admit(budget.name(), class, more)?;
+        *self.count_mut(class) = count;
         Ok(())
     }
 
     /// Gives back the charges for so many objects of a class, or for all that there are.
     pub fn shrink(&mut self, class: C, less: u32) {
-        let count = &mut self.counts.as_mut()[class.index()];
+        let Some(budget) = self.budget else { return };
+        let count = self.count_mut(class);
         let less = less.min(*count);
         *count -= less;
-        self.budget.tree().with(|nodes| nodes.remove(self.budget.name(), class, less));
+        budget.tree().with(|nodes| nodes.remove(budget.name(), class, less));
     }
 
     /// Charges for more objects of a class, whatever the bounds.
     pub fn grow_always(&mut self, class: C, more: u32) {
-        let Some(count) = self.count(class).checked_add(more) else { return };
-        let (tree, name) = (self.budget.tree(), self.budget.name());
-        let mut counts = C::table(|_| 0);
-        counts.as_mut()[class.index()] = more;
+        let (Some(budget), Some(count)) = (self.budget, self.count(class).checked_add(more)) else { return };
+        let (tree, name) = (budget.tree(), budget.name());
         let added = tree.with(|nodes| {
-            let is_news = nodes.add_all(name, &counts);
+            let is_news = nodes.add_all(name, Counts { first: class.index(), counts: &[more] });
             if is_news == Ok(true) {
                 tree.recall_stocks();
             }
             is_news
         });
         if added.is_ok() {
-            self.counts.as_mut()[class.index()] = count;
+            *self.count_mut(class) = count;
         }
     }
 
@@ -112,49 +188,53 @@ impl<'t, C: Class> Bundle<'t, C> {
     /// # Errors
     /// As for [`Budget::charge`]; then nothing changes.
     pub fn grow_ahead(&mut self, class: C, more: u32, ahead: u32) -> Result<u32, Denied> {
-        let (tree, name) = (self.budget.tree(), self.budget.name());
+        let Some(budget) = self.budget else { return Ok(more) };
+        let (tree, name) = (budget.tree(), budget.name());
         let batch = more.saturating_add(ahead);
         if self.count(class).checked_add(batch).is_none() {
             return Err(Denied::Full { depth: 0 });
         }
         let taken = tree
             .with(|nodes| nodes.admit_batch(name, class, more, batch, false).map_err(|refusal| tree.learn(refusal)))?;
-        self.counts.as_mut()[class.index()] += taken;
+        *self.count_mut(class) += taken;
         Ok(taken)
     }
 
     /// An object of one class has become one of another, whatever the bounds: for a class that stands for what is not known yet, and costs as much as any that it may turn into. Where there is
     /// room the charge for the first stays, for the next one, and up to `ahead` of the second are charged beyond the one.
     pub fn turn(&mut self, from: C, to: C, ahead: u32) {
-        let (name, more) = (self.budget.name(), 1 + ahead);
+        let Some(budget) = self.budget else { return };
+        let (name, more) = (budget.name(), 1 + ahead);
         let (Some(left), Some(count)) = (self.count(from).checked_sub(1), self.count(to).checked_add(more)) else {
             return;
         };
-        let has_room = self.budget.tree().with(|nodes| nodes.turn(name, from, to, more));
+        let has_room = budget.tree().with(|nodes| nodes.turn(name, from, to, more));
         if has_room {
-            self.counts.as_mut()[to.index()] = count;
+            *self.count_mut(to) = count;
         } else {
-            self.counts.as_mut()[from.index()] = left;
-            self.counts.as_mut()[to.index()] += 1;
+            *self.count_mut(from) = left;
+            *self.count_mut(to) += 1;
         }
     }
 
-    /// Moves all charges to another budget of the same tree, in one step, whatever its bounds: it admits nothing more until it has come down. Common ancestors are charged all the time.
+    /// Moves all charges to another budget of the same tree, in one step, whatever its bounds: it admits nothing more until it has come down. Common ancestors are charged all the time. (What nobody
+    /// is charged for is not moved: see [`charge_always`](Self::charge_always).)
     ///
     /// # Errors
     /// [`Denied::Ended`]: that budget has ended, or is of another tree. Nothing changes.
     pub fn move_to(&mut self, to: Budget<'t, C>) -> Result<(), Denied> {
-        let tree = self.budget.tree();
+        let Some(budget) = self.budget else { return Ok(()) };
+        let tree = budget.tree();
         if !core::ptr::eq(tree, to.tree()) {
             return Err(Denied::Ended);
         }
         tree.with(|nodes| {
-            if nodes.move_all(self.budget.name(), to.name(), &self.counts)? {
+            if nodes.move_all(budget.name(), to.name(), Counts { first: FIRST, counts: &self.counts })? {
                 tree.recall_stocks();
             }
             Ok(())
         })?;
-        self.budget = to;
+        self.budget = Some(to);
         Ok(())
     }
 
@@ -162,27 +242,28 @@ impl<'t, C: Class> Bundle<'t, C> {
     ///
     /// # Errors
     /// [`Denied::Ended`].
-    pub fn charge_always(budget: Budget<'t, C>, counts: C::PerClass<u32>) -> Result<Self, Denied> {
+    pub fn charge_always(budget: Budget<'t, C>, counts: [u32; N]) -> Result<Self, Denied> {
         let tree = budget.tree();
         tree.with(|nodes| {
-            if nodes.add_all(budget.name(), &counts)? {
+            if nodes.add_all(budget.name(), Counts { first: FIRST, counts: &counts })? {
                 tree.recall_stocks();
             }
             Ok(())
         })?;
-        Ok(Bundle { budget, counts })
+        Ok(Bundle { budget: Some(budget), counts })
     }
 }
 
-impl<C: Class> Drop for Bundle<'_, C> {
+impl<C: Class, const FIRST: usize, const N: usize> Drop for Bundle<'_, C, FIRST, N> {
+    #[inline(always)]
     fn drop(&mut self) {
-        if !is_some(&self.counts) {
-            return;
+        if let Some(budget) = self.budget {
+            self.give_back(budget);
         }
-        self.budget.tree().with(|nodes| nodes.remove_all(self.budget.name(), &self.counts));
     }
 }
 
-fn is_some<T: AsRef<[u32]>>(counts: &T) -> bool {
-    counts.as_ref().iter().any(|&count| count > 0)
+#[inline(always)]
+fn is_some(counts: &[u32]) -> bool {
+    counts.iter().fold(0, |all, count| all | count) != 0
 }

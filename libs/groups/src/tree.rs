@@ -123,7 +123,7 @@ impl<C: Class> Tree<C> {
     }
 
     /// Charges a node and its ancestors for objects of several classes, or nobody.
-    pub(crate) fn admit_all(&self, name: NodeName, counts: &C::PerClass<u32>) -> Result<(), Denied> {
+    pub(crate) fn admit_all(&self, name: NodeName, counts: Counts<'_>) -> Result<(), Denied> {
         self.with(|nodes| nodes.admit_all(name, counts).map_err(|refusal| self.learn(refusal)))
     }
 
@@ -154,6 +154,21 @@ impl NodeName {
 
     fn generation(self) -> u32 {
         (self.0 >> 32) as u32
+    }
+}
+
+/// So many objects of each of some classes that follow each other: who has few classes goes through those only.
+#[derive(Clone, Copy)]
+pub(crate) struct Counts<'a> {
+    /// The index of the first class.
+    pub(crate) first: usize,
+    pub(crate) counts: &'a [u32],
+}
+
+impl Counts<'_> {
+    /// Each with what a table of all classes has for its class.
+    fn with<'b, T>(&'b self, all: &'b mut [T]) -> impl Iterator<Item = (&'b mut T, u64)> + 'b {
+        all[self.first..].iter_mut().zip(self.counts).map(|(of_class, &count)| (of_class, u64::from(count)))
     }
 }
 
@@ -292,11 +307,6 @@ impl<C: Class> Nodes<C> {
         if node.state == State::Open { Ok(node) } else { Err(Denied::Ended) }
     }
 
-    /// The node above one; `None` for the root, and for one that has ended.
-    pub(crate) fn parent(&self, name: NodeName) -> Option<NodeName> {
-        self.all[self.place(name)?].parent
-    }
-
     /// As [`open`](Self::open), where no ancestor has ended either.
     fn open_below_all(&self, name: NodeName) -> Result<(), Denied> {
         let mut above = self.open(name)?.parent;
@@ -397,43 +407,52 @@ impl<C: Class> Nodes<C> {
     }
 
     /// What so many objects of each class cost at the kill.
-    fn price_all(&self, counts: &C::PerClass<u32>) -> u128 {
+    fn price_all(&self, of: Counts<'_>) -> u128 {
         let of_class = |(&count, cost): (&u32, &Cost)| u128::from(cost.eager) * u128::from(count);
-        counts.as_ref().iter().zip(self.costs.as_ref()).map(of_class).sum()
+        of.counts.iter().zip(&self.costs.as_ref()[of.first..]).map(of_class).sum()
     }
 
     /// As [`admit`](Self::admit), for objects of several classes.
-    pub(crate) fn admit_all(&mut self, name: NodeName, counts: &C::PerClass<u32>) -> Result<(), Refusal> {
+    pub(crate) fn admit_all(&mut self, name: NodeName, counts: Counts<'_>) -> Result<(), Refusal> {
         self.open(name)?;
         self.check_counts(counts)?;
-        self.ask(name, self.price_all(counts))?;
-        self.raise_all(name, counts);
+        let price = self.price_all(counts);
+        self.ask(name, price)?;
+        self.raise_all(name, counts, price);
         Ok(())
     }
 
-    fn check_counts(&self, counts: &C::PerClass<u32>) -> Result<(), Denied> {
-        let mut all = self.all[0].counts.as_ref().iter().zip(counts.as_ref());
+    /// As [`admit_all`](Self::admit_all), if that leaves everybody room; whether it does.
+    pub(crate) fn admit_ahead(&mut self, name: NodeName, counts: Counts<'_>) -> bool {
+        let price = self.price_all(counts);
+        let has_room = self.open(name).is_ok()
+            && self.check_counts(counts).is_ok()
+            && matches!(self.has_room(name, price * (1 + SHARE)), Ok(Ok(())));
+        if has_room {
+            self.raise_all(name, counts, price);
+        }
+        has_room
+    }
+
+    fn check_counts(&self, of: Counts<'_>) -> Result<(), Denied> {
+        let mut all = self.all[0].counts.as_ref()[of.first..].iter().zip(of.counts);
         let fits = all.all(|(&all, &count)| all <= MOST_OBJECTS - u64::from(count));
         if fits { Ok(()) } else { Err(Denied::Full { depth: 0 }) }
     }
 
-    fn raise_all(&mut self, name: NodeName, counts: &C::PerClass<u32>) {
-        self.raise(Some(name), self.price_all(counts), |all| {
-            all.as_mut().iter_mut().zip(counts.as_ref()).for_each(|(all, &count)| *all += u64::from(count));
-        });
+    fn raise_all(&mut self, name: NodeName, counts: Counts<'_>, price: u128) {
+        self.raise(Some(name), price, |all| counts.with(all.as_mut()).for_each(|(all, count)| *all += count));
     }
 
-    fn lower_all(&mut self, name: NodeName, counts: &C::PerClass<u32>) {
-        self.lower(Some(name), self.price_all(counts), |all| {
-            all.as_mut().iter_mut().zip(counts.as_ref()).for_each(|(all, &count)| *all -= u64::from(count));
-        });
+    fn lower_all(&mut self, name: NodeName, counts: Counts<'_>, price: u128) {
+        self.lower(Some(name), price, |all| counts.with(all.as_mut()).for_each(|(all, count)| *all -= count));
     }
 
     /// Charges a node and its ancestors for objects of several classes, whatever their bounds. Returns whether one has become short by it.
-    pub(crate) fn add_all(&mut self, name: NodeName, counts: &C::PerClass<u32>) -> Result<bool, Denied> {
+    pub(crate) fn add_all(&mut self, name: NodeName, counts: Counts<'_>) -> Result<bool, Denied> {
         self.open_below_all(name)?;
         self.check_counts(counts)?;
-        self.raise_all(name, counts);
+        self.raise_all(name, counts, self.price_all(counts));
         Ok(self.notice_excess(name))
     }
 
@@ -449,22 +468,23 @@ impl<C: Class> Nodes<C> {
     }
 
     /// Gives back what was charged for objects of several classes. Does nothing if the node has ended.
-    pub(crate) fn remove_all(&mut self, name: NodeName, counts: &C::PerClass<u32>) {
+    pub(crate) fn remove_all(&mut self, name: NodeName, counts: Counts<'_>) {
         if self.place(name).is_some() {
-            self.lower_all(name, counts);
+            self.lower_all(name, counts, self.price_all(counts));
             self.sweep(name);
         }
     }
 
     /// Charges to one, whatever its bounds, what was charged to another. Returns whether a node has become short by it.
-    pub(crate) fn move_all(&mut self, from: NodeName, to: NodeName, counts: &C::PerClass<u32>) -> Result<bool, Denied> {
+    pub(crate) fn move_all(&mut self, from: NodeName, to: NodeName, counts: Counts<'_>) -> Result<bool, Denied> {
         self.open_below_all(to)?;
         if self.place(from).is_none() {
             return self.add_all(to, counts);
         }
         // What is above both has had this counted already, so no count grows beyond what there can be.
-        self.lower_all(from, counts);
-        self.raise_all(to, counts);
+        let price = self.price_all(counts);
+        self.lower_all(from, counts, price);
+        self.raise_all(to, counts, price);
         self.sweep(from);
         Ok(self.notice_excess(to))
     }

@@ -1,6 +1,6 @@
 //! Budgets, charges and stocks.
 
-use groups::{Bundle, Charge, Class, Cost, DEEPEST, Denied, Limits, OwnedBudget, Stock, Tree, classes};
+use groups::{Budget, Bundle, Charge, Class, Cost, DEEPEST, Denied, Limits, OwnedBudget, Stock, Tree, classes};
 
 classes! {
     enum Held { Link = Cost::eager(10), Thread = Cost::eager(100), Object = Cost::deferred(5) }
@@ -190,6 +190,9 @@ fn a_stock_holds_two_batches_at_most() {
     assert_eq!(tree.root().usage().unwrap().count(Held::Link), 0);
 }
 
+/// A bundle of all classes.
+type AnyBundle<'t> = Bundle<'t, Held, 0, { <[Held]>::len(Held::ALL) }>;
+
 #[test]
 fn a_bundle_beyond_the_bound_has_stocks_hand_out_nothing() {
     let tree: Tree<Held> = Tree::new();
@@ -198,13 +201,13 @@ fn a_bundle_beyond_the_bound_has_stocks_hand_out_nothing() {
     drop(stock.charge(Held::Link, 1).unwrap());
     assert!(budget.usage().unwrap().current > 0, "the stock holds some");
     let twenty_threads = Held::table(|class| if class == Held::Thread { 20 } else { 0 });
-    let bundle = Bundle::charge_always(*budget, twenty_threads).unwrap();
+    let bundle = AnyBundle::charge_always(*budget, twenty_threads).unwrap();
     assert_eq!(stock.charge(Held::Link, 1).err(), FULL(1));
     drop(bundle);
     drop(stock.charge(Held::Link, 1).unwrap());
     // The same where they come from another budget.
     let other = tree.root().child(Limits::bound(Limits::UNBOUNDED)).unwrap();
-    let mut bundle = Bundle::charge(*other, twenty_threads).unwrap();
+    let mut bundle = AnyBundle::charge(*other, twenty_threads).unwrap();
     bundle.move_to(*budget).unwrap();
     assert_eq!(stock.charge(Held::Link, 1).err(), FULL(1));
 }
@@ -216,9 +219,67 @@ fn no_bundle_comes_below_a_budget_that_has_ended() {
     let below = above.child(Limits::bound(1_000)).unwrap();
     let other = tree.root().child(Limits::bound(1_000)).unwrap();
     let one_link = Held::table(|class| u32::from(class == Held::Link));
-    let mut bundle = Bundle::charge(*other, one_link).unwrap();
+    let mut bundle = AnyBundle::charge(*other, one_link).unwrap();
     above.end();
-    assert_eq!(Bundle::charge_always(*below, one_link).err(), Some(Denied::Ended));
+    assert_eq!(AnyBundle::charge_always(*below, one_link).err(), Some(Denied::Ended));
     assert_eq!(bundle.move_to(*below), Err(Denied::Ended));
     assert_eq!(other.usage().unwrap().current, 10);
+}
+
+#[test]
+fn a_bundle_of_nobody_covers_all_there_can_be_and_asks_nobody() {
+    let tree: Tree<Held> = Tree::new();
+    let mut bundle = AnyBundle::of_nobody();
+    assert_eq!((bundle.budget(), bundle.count(Held::Link)), (None, u32::MAX));
+    assert_eq!((bundle.grow(Held::Link, 1), bundle.grow_ahead(Held::Link, 1, 5)), (Ok(()), Ok(1)));
+    bundle.shrink(Held::Link, 3);
+    bundle.turn(Held::Link, Held::Thread, 1);
+    bundle.grow_always(Held::Link, 1);
+    assert_eq!((bundle.count(Held::Link), bundle.count(Held::Thread)), (u32::MAX, u32::MAX));
+    drop(bundle);
+    assert_eq!(tree.root().usage().unwrap().current, 0);
+}
+
+#[test]
+fn a_bundle_of_some_classes_charges_for_those() {
+    let tree: Tree<Held> = Tree::new();
+    let budget = tree.root().child(Limits::bound(Limits::UNBOUNDED)).unwrap();
+    let first = Held::Thread.index();
+    let mut bundle: Bundle<'_, Held, { Held::Thread as usize }, 1> = Bundle::charge(*budget, [3]).unwrap();
+    let counts = || Held::ALL.iter().map(|&class| budget.usage().unwrap().count(class)).collect::<Vec<_>>();
+    let expected = |threads| (0..Held::ALL.len()).map(|at| if at == first { threads } else { 0 }).collect::<Vec<u64>>();
+    assert_eq!(counts(), expected(3));
+    bundle.grow_always(Held::Thread, 2);
+    bundle.shrink(Held::Thread, 1);
+    assert_eq!(counts(), expected(4));
+    drop(bundle);
+    assert_eq!(counts(), expected(0));
+}
+
+#[test]
+fn bundles_of_one_budget_hand_charges_on_without_asking_it() {
+    let tree: Tree<Held> = Tree::new();
+    let budget = tree.root().child(Limits::bound(Limits::UNBOUNDED)).unwrap();
+    let other = tree.root().child(Limits::bound(Limits::UNBOUNDED)).unwrap();
+    let mut kept = AnyBundle::empty(*budget);
+    let mut threads: Bundle<'_, Held, { Held::Thread as usize }, 1> = Bundle::charge_ahead(*budget, [5]).unwrap();
+    let current = |budget: &Budget<'_, Held>| budget.usage().unwrap().current;
+    threads.leave_to(&mut kept, 3);
+    assert_eq!((threads.count(Held::Thread), kept.count(Held::Thread), current(&budget)), (2, 3, 500));
+    drop(threads);
+    assert_eq!(current(&budget), 300);
+    assert!(Bundle::<'_, Held, { Held::Thread as usize }, 1>::take_from(&mut kept, [4]).is_none());
+    let mut two: Bundle<'_, Held, { Held::Thread as usize }, 1> = Bundle::take_from(&mut kept, [2]).unwrap();
+    assert_eq!((two.budget(), two.count(Held::Thread), kept.count(Held::Thread)), (Some(*budget), 2, 1));
+    // One that is charged elsewhere stays there.
+    two.move_to(*other).unwrap();
+    two.leave_to(&mut kept, 100);
+    assert_eq!((two.count(Held::Thread), current(&budget), current(&other)), (2, 100, 200));
+    drop(kept);
+    drop(two);
+    assert_eq!(current(&tree.root()), 0);
+    // What may come next is not charged for where that leaves little room.
+    let narrow = tree.root().child(Limits::bound(499)).unwrap();
+    assert!(Bundle::<'_, Held, { Held::Thread as usize }, 1>::charge_ahead(*narrow, [1]).is_none());
+    assert_eq!((current(&narrow), narrow.usage().unwrap().denied), (0, 0));
 }

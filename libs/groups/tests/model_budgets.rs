@@ -138,6 +138,9 @@ impl Model {
     }
 }
 
+/// A bundle of all classes.
+type AnyBundle<'t> = Bundle<'t, Held, 0, 3>;
+
 struct Run<'t> {
     tree: &'t Tree<Held>,
     model: Model,
@@ -146,7 +149,7 @@ struct Run<'t> {
     names: Vec<Budget<'t, Held>>,
     stocks: Vec<(usize, Stock<'t, Held>)>,
     charges: Vec<(usize, Charge<'t, Held>)>,
-    bundles: Vec<(usize, Bundle<'t, Held>)>,
+    bundles: Vec<(usize, AnyBundle<'t>)>,
 }
 
 const BOUNDS: [u64; 6] = [0, 300, 1_000, 3_000, 10_000, Limits::UNBOUNDED];
@@ -287,28 +290,28 @@ impl<'t> Run<'t> {
     fn make_bundle(&mut self, node: usize, random: &Random) {
         let counts = [0; 3].map(|_: u32| if random.below(2) == 0 { 0 } else { random.below(20) as u32 });
         let name = self.names[node];
-        let bundle = if random.below(3) == 0 {
+        let bundle: Result<AnyBundle<'t>, Denied> = if random.below(3) == 0 {
             let expected = self.model.admits(node);
-            let made = Bundle::charge_always(name, counts);
+            let made = AnyBundle::charge_always(name, counts);
             assert_eq!(made.as_ref().err(), expected.as_ref().err(), "{counts:?} at {node}");
             if expected.is_ok() {
                 self.model.add_counts(node, counts);
             }
             made
         } else if counts == [0; 3] {
-            Bundle::charge(name, counts)
+            AnyBundle::charge(name, counts)
         } else {
             let expected = self.model.charge_all(node, counts);
-            let mut made = Bundle::charge(name, counts);
+            let mut made = AnyBundle::charge(name, counts);
             if made.is_err() && expected.is_ok() {
                 self.use_all_stocks();
-                made = Bundle::charge(name, counts);
+                made = AnyBundle::charge(name, counts);
             }
             assert_eq!(made.is_ok(), expected.is_ok(), "{made:?} {expected:?} for {counts:?} at {node}");
             made
         };
         if let Ok(bundle) = bundle {
-            assert_eq!((bundle.budget(), counts_of(&bundle)), (name, counts));
+            assert_eq!((bundle.budget(), counts_of(&bundle)), (Some(name), counts));
             self.bundles.push((node, bundle));
         }
     }
@@ -351,7 +354,7 @@ impl<'t> Run<'t> {
                     self.model.remove_counts(node, before);
                     self.model.add_counts(to, before);
                     self.bundles[at].0 = to;
-                    assert_eq!(self.bundles[at].1.budget(), self.names[to]);
+                    assert_eq!(self.bundles[at].1.budget(), Some(self.names[to]));
                 }
             }
             _ => {
@@ -366,7 +369,7 @@ impl<'t> Run<'t> {
     /// How many were charged for, if any were.
     fn grow_bundle(&mut self, at: usize, class: Held, more: u32, ahead: Option<u32>) -> Option<u32> {
         let node = self.bundles[at].0;
-        let grow = |bundle: &mut Bundle<'t, Held>| match ahead {
+        let grow = |bundle: &mut AnyBundle<'t>| match ahead {
             Some(ahead) => bundle.grow_ahead(class, more, ahead),
             None => bundle.grow(class, more).map(|()| more),
         };
@@ -428,7 +431,7 @@ impl<'t> Run<'t> {
     }
 }
 
-fn counts_of(bundle: &Bundle<'_, Held>) -> [u32; 3] {
+fn counts_of(bundle: &AnyBundle<'_>) -> [u32; 3] {
     [Held::Link, Held::Thread, Held::Page].map(|class| bundle.count(class))
 }
 

@@ -68,6 +68,18 @@ fn has(owner: u32) -> i64 {
     CHARGED[owner as usize].load(Ordering::Relaxed) - in_stock
 }
 
+/// How many tables there are that are charged to anybody.
+fn tables() -> i64 {
+    gather_stocks(|_| true);
+    TABLES.load(Ordering::Relaxed)
+}
+
+/// How many frames are counted as those that several can have.
+fn shared() -> i64 {
+    gather_stocks(|_| true);
+    SHARED.load(Ordering::Relaxed)
+}
+
 fn frame() -> UFrame {
     UFrame::for_overwrite().expect("there is memory")
 }
@@ -114,10 +126,10 @@ fn memory_beyond_the_limit_is_refused_to_users_and_not_to_tables() {
         assert_eq!((frames.len(), has(1)), (40, 40));
         let space = VmSpace::new().expect("tables are not refused");
         space.map(BASE, frames[0].clone(), RW, &machine.cx).expect("tables are not refused");
-        assert_eq!((has(1), TABLES.load(Ordering::Relaxed)), (44, 4));
+        assert_eq!((has(1), tables()), (44, 4));
         assert!(UFrame::zeroed().is_none());
         drop(space);
-        assert_eq!(TABLES.load(Ordering::Relaxed), 0);
+        assert_eq!(tables(), 0);
         drop(frames);
         assert!(UFrame::zeroed().is_some());
     });
@@ -182,13 +194,13 @@ fn pages_and_tables_of_an_ended_space_go_back_to_their_owners() {
             owner_is(1 + index as u64 / 1000);
             space.map(BASE + index * PAGE_SIZE, frame(), RW, &machine.cx).expect("there is memory");
         }
-        assert_eq!(has(1) + has(2), 2000 + TABLES.load(Ordering::Relaxed));
+        assert_eq!(has(1) + has(2), 2000 + tables());
         owner_is(0);
         let pages = space.detach(&machine.cx);
         drop(pages);
         assert_eq!(has(2), 0);
         drop(space);
-        assert_eq!((has(1), TABLES.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!((has(1), tables()), (0, 0));
     });
 }
 
@@ -202,11 +214,34 @@ fn shared_pages_are_counted_as_such_until_they_are_free() {
         owner_is(0);
         let nobodys = frame();
         nobodys.count_as_shared();
-        assert_eq!((SHARED.load(Ordering::Relaxed), has(1)), (1, 1));
+        assert_eq!((shared(), has(1)), (1, 1));
         let mapped = page.clone();
         drop(page);
-        assert_eq!(SHARED.load(Ordering::Relaxed), 1);
+        assert_eq!(shared(), 1);
         drop(mapped);
-        assert_eq!((SHARED.load(Ordering::Relaxed), has(1)), (0, 0));
+        assert_eq!((shared(), has(1)), (0, 0));
+    });
+}
+
+#[test]
+fn parts_are_counted_as_often_as_they_change_though_accounts_are_seldom_told() {
+    with_accounts(|_| {
+        owner_is(1);
+        let kept = frame();
+        // More often than a stock counts, with one charge in it for all.
+        let frames: Vec<_> = (0..5000).map(|_| frame()).collect();
+        frames.iter().for_each(UFrame::count_as_shared);
+        assert_eq!((shared(), has(1)), (5000, 5001));
+        for round in 0..5000 {
+            kept.count_as_shared();
+            let again = frame();
+            again.count_as_shared();
+            owner_is(1 + round / 100 % 2);
+        }
+        assert_eq!((shared(), has(1) + has(2)), (5001, 5001));
+        drop(frames);
+        assert_eq!((shared(), has(1)), (1, 1));
+        drop(kept);
+        assert_eq!((shared(), has(1)), (0, 0));
     });
 }

@@ -169,7 +169,7 @@ fn show_events(text: &mut Showing, group: &Cgroup, whose: Whose) -> Step<()> {
 /// `memory.stat`: what is known of the frames that the group has.
 fn show_parts(text: &mut Showing, group: &Cgroup) {
     let Some(account) = group.memory.account() else { return };
-    let (all, tables, shared) = (account.current(), account.tables(), account.shared());
+    let ((tables, shared), all) = (account.parts(), account.current());
     let anonymous = all.saturating_sub(tables + shared);
     let parts = [("anon", anonymous), ("file", shared), ("kernel", tables), ("pagetables", tables), ("shmem", shared)];
     for (name, frames) in parts {

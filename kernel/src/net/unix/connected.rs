@@ -25,7 +25,7 @@ pub(super) struct Connected {
 
 impl Endpoint {
     /// Two, connected to each other.
-    pub fn pair(kind: Kind, credentials: Credentials, payer: Payer, cx: &Cx) -> [StrongRc<Endpoint>; 2] {
+    pub fn pair(kind: Kind, credentials: Credentials, payer: &Payer, cx: &Cx) -> [StrongRc<Endpoint>; 2] {
         let pair = [Endpoint::new(kind, credentials, payer), Endpoint::new(kind, credentials, payer)];
         pair[0].get(cx).join(pair[1].downgrade(), None, credentials, cx);
         pair[1].get(cx).join(pair[0].downgrade(), None, credentials, cx);

@@ -71,7 +71,7 @@ pub(super) enum Role {
 
 impl Endpoint {
     /// A new one, connected to nobody. What waits in it is charged to `payer`, whoever has sent it.
-    pub fn new(kind: Kind, credentials: Credentials, payer: Payer) -> StrongRc<Endpoint> {
+    pub fn new(kind: Kind, credentials: Credentials, payer: &Payer) -> StrongRc<Endpoint> {
         StrongRc::new_cyclic(|name| Endpoint {
             name,
             kind,

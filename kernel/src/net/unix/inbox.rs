@@ -9,7 +9,7 @@ use super::{Address, garbage};
 use crate::error::{Errno, Result};
 use crate::fs::in_flight::InFlight;
 use crate::net::{Credentials, Files};
-use crate::reclaim::{Held, Holdings, Payer};
+use crate::reclaim::{Held, OfInbox, Payer};
 
 /// Open files in a message: SCM_RIGHTS.
 pub type Rights = Vec<InFlight>;
@@ -71,20 +71,17 @@ pub struct Inbox {
     /// Nobody reads it any more, and nothing comes into it.
     is_closed: bool,
     /// What waits here, or is about to come, and who is charged for its end: messages, descriptors in them, and (a listener's) connections.
-    held: Holdings,
+    held: OfInbox,
 }
 
 impl Inbox {
     /// An empty one, whose messages are charged to `payer`.
-    pub fn new(payer: Payer) -> Self {
-        let mut held = Holdings::default();
-        // Of nothing nothing is refused.
-        let _ = held.begin(payer);
-        Inbox { held, ..Inbox::default() }
+    pub fn new(payer: &Payer) -> Self {
+        Inbox { packets: VecDeque::new(), bytes: 0, reserved: (0, 0), is_closed: false, held: OfInbox::of(payer) }
     }
 
     /// Who is charged for what waits here.
-    pub fn payer(&self) -> Payer {
+    pub fn payer(&self) -> &Payer {
         self.held.payer()
     }
 

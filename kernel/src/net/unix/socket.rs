@@ -30,12 +30,12 @@ impl Family for Unix {
 
     fn create(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<Box<dyn File>> {
         let kind = Kind::new(kind, protocol)?;
-        Ok(UnixSocket::boxed(Endpoint::new(kind, Credentials::of(me, cx)?, me.payer(cx)?)))
+        Ok(UnixSocket::boxed(Endpoint::new(kind, Credentials::of(me, cx)?, &me.payer(cx)?)))
     }
 
     fn pair(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<[Box<dyn File>; 2]> {
         let kind = Kind::new(kind, protocol)?;
-        Ok(Endpoint::pair(kind, Credentials::of(me, cx)?, me.payer(cx)?, cx).map(UnixSocket::boxed))
+        Ok(Endpoint::pair(kind, Credentials::of(me, cx)?, &me.payer(cx)?, cx).map(UnixSocket::boxed))
     }
 
     fn socket_of<'a>(&self, open: &'a OpenFile) -> Option<&'a dyn Socket> {

@@ -228,7 +228,7 @@ fn build(
     let (start, image, stack) = load(&space, file, &elf, interpreter, &startup, limits, cx)?;
     space.set_image(StrongRc::new(executable).unsize(|executable| executable), image, cx);
     let payer = me.process(cx)?.payer(cx);
-    space.begin_charge(payer, cx)?;
+    space.begin_charge(&payer, cx)?;
     drop(space);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     Ok(Prepared { space: owner, payer, start, stack, front, credentials, secure, name: Name::new(name) })
