@@ -34,7 +34,7 @@ use groups::{Budget, Tree};
 use refs::{WaitList, Waker};
 use tasks::StaticRef;
 
-pub use held::{Held, assumed, name};
+pub use held::{Held, Name, assumed};
 pub use holdings::{Holdings, SPARE};
 pub use speed::{Calibration, is_calibrated};
 
