@@ -49,16 +49,21 @@ impl Bell {
     /// Where that may be relays, which ring others, all are woken by somebody else: whoever rings does not wake more for it than two.
     pub fn ring(&self, relay: Relay, key: Key) -> usize {
         self.enter(relay, key);
-        if self.is_nested.load(Ordering::SeqCst) {
-            self.waiters.wake_all_later();
-            return 0;
-        }
-        self.waiters.wake()
+        if self.is_nested.load(Ordering::Relaxed) { self.wake_others_later() } else { self.waiters.wake() }
+    }
+
+    /// How many that wakes is not known.
+    #[cold]
+    #[inline(never)]
+    fn wake_others_later(&self) -> usize {
+        self.waiters.wake_all_later();
+        0
     }
 
     /// Relays may wait for it from now on. Called before the first is entered.
     pub fn nest(&self) {
-        self.is_nested.store(true, Ordering::SeqCst);
+        // Who finds the relay in the list, whose lock it was entered with, sees this.
+        self.is_nested.store(true, Ordering::Relaxed);
     }
 
     /// Notes that a relay rang, unless that is noted already.

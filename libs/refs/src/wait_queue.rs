@@ -29,6 +29,22 @@ struct Chunks {
     behind: WaitQueue,
 }
 
+// Not left to the compiler: as queues may stand in queues it would call a function for each of the lists of each object that ends, of which nearly all are empty.
+impl Drop for WaitQueue {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(chunks) = self.0.take() {
+            drop_chunks(chunks);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn drop_chunks(chunks: Box<Chunks>) {
+    drop(chunks);
+}
+
 impl WaitQueue {
     pub(crate) const fn new() -> Self {
         WaitQueue(None)
