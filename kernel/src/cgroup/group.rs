@@ -268,11 +268,6 @@ impl Cgroup {
         self.up(cx).for_each(|group| group.pids.remove(count));
     }
 
-    /// A member that had so much time in user mode and in the kernel is none any more.
-    pub fn add_past(&self, times: (u64, u64), cx: &impl NoSuspend) {
-        self.up(cx).for_each(|group| group.cpu.add_past(times));
-    }
-
     /// So many threads come, all the same whether from outside of `end`, which is above it.
     fn come(&self, threads: usize, end: Option<&Cgroup>, cx: &impl NoSuspend) {
         self.population.add_own(threads);

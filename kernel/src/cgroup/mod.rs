@@ -32,5 +32,5 @@ pub use event::Event;
 pub use group::{Cgroup, Limit, Moved};
 pub use memory::Memory;
 pub use pids::Pids;
-pub use reclaim::{Measured, Reclaim};
+pub use reclaim::{Measured, MemberEnd, Reclaim};
 pub use tree::{Kill, Tree, any_freezes, any_is_killed, common_ancestor, lock_tree, next_below, root, start};

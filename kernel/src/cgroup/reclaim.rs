@@ -4,7 +4,7 @@
 //! ([`crate::reclaim`] has the classes), so that what a kill takes is known before: `reclaim.current` is that time, and never more than `reclaim.max` but for what was moved into the group, or a bound
 //! that was set lower.
 //!
-//! Each kill is measured against what was charged when it began. What counts is time of processors: that of the killer in the call, and that of the members from the moment at which each was told to end. It ends
+//! Each kill is measured against what was charged when it began. What counts is time of processors: that of the killer in the call, and that of the members from the moment at which each was told to end, or began to end by itself before that, but not from before the kill. It ends
 //! when the group is empty. One that took longer than was charged is an *overrun*: an event of the group and of those above, and an error of a cost in [`Held`].
 //!
 //! The budget belongs to the group until the controller is disabled or the group removed; what is charged then stays so for those above until it is gone. Its end takes some hundred instructions. Who
@@ -55,6 +55,15 @@ struct Measurement {
     killer: u64,
     /// The killer has told all of them.
     all_told: bool,
+}
+
+/// How a member has come to its end.
+#[derive(Clone, Copy, Default)]
+pub struct MemberEnd {
+    /// The [bits](Cgroup::told_bit) of the groups whose kills have told it to end.
+    pub told: u64,
+    /// How long it has worked at its end, in nanoseconds.
+    pub worked: u64,
 }
 
 /// A kill that has ended, in nanoseconds.
@@ -153,17 +162,6 @@ impl Reclaim {
         self.overruns.load(Ordering::Relaxed)
     }
 
-    /// A kill begins; `used`: what those who were members have used.
-    fn begin_kill(&self, used: u64, cx: &impl NoSuspend) {
-        let Some(usage) = self.usage(cx) else { return };
-        let (began, before) = (frame::time::now(), used);
-        let mut kill = self.kill.lock(cx);
-        // One that another kill has begun goes on.
-        if kill.is_none() {
-            *kill = Some(Measurement { charged: usage.current, began, before, ..Measurement::default() });
-        }
-    }
-
     /// The measurement ends if all were told and nobody is left; what it was, which nobody is told of yet.
     fn end_kill(&self, used: u64, is_populated: bool, cx: &impl NoSuspend) -> Option<Measured> {
         let mut kill = self.kill.lock(cx);
@@ -219,14 +217,40 @@ impl Cgroup {
 
     /// A kill of all who are in it begins, which is measured.
     pub(super) fn begin_measuring(&self, cx: &impl NoSuspend) {
-        let (user, system) = self.cpu.past();
-        self.reclaim.begin_kill(user + system, cx);
+        let Some(usage) = self.reclaim.usage(cx) else { return };
+        let mut kill = self.reclaim.kill.lock(cx);
+        // One that another kill has begun goes on.
+        if kill.is_none() {
+            let ((user, system), began) = (self.cpu.past(), frame::time::now());
+            let before = user + system;
+            *kill = Some(Measurement { charged: usage.current, began, before, ..Measurement::default() });
+        }
     }
 
     /// A member that has used so much is told to end.
     pub fn told_to_end(&self, used: u64, cx: &impl NoSuspend) {
         if let Some(kill) = &mut *self.reclaim.kill.lock(cx) {
             kill.before += used;
+        }
+    }
+
+    /// Its bit among those of the groups by which a member was told to end. (Groups with the same are 64 levels apart: of such only one can have the controller.)
+    pub fn told_bit(&self) -> u64 {
+        1 << (self.depth % u64::BITS)
+    }
+
+    /// A member that had so much time in user mode and in the kernel is none any more.
+    pub fn add_past(&self, times: (u64, u64), end: MemberEnd, cx: &impl NoSuspend) {
+        for group in self.up(cx) {
+            let mut kill = group.reclaim.kill.lock(cx);
+            group.cpu.add_past(times);
+            if let Some(kill) = &mut *kill
+                && end.told & group.told_bit() == 0
+            {
+                // It can have worked on each core since.
+                let since = (frame::time::now() - kill.began).saturating_mul(frame::cpu::count() as u64);
+                kill.before += (times.0 + times.1).saturating_sub(end.worked.min(since));
+            }
         }
     }
 

@@ -201,6 +201,7 @@ impl Epoll {
             _nesting = Some(NESTING.lock(cx));
             let mut searched = 0;
             inner.check_nesting(this, 1, &mut searched, cx)?;
+            inner.bell.get().nest();
         }
         let _alone = self.look_alone(cx);
         let look = match change {

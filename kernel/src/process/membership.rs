@@ -15,7 +15,7 @@ use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::members::{Cursor, Members, Ticket};
 use super::{Process, Thread, freezer};
-use crate::cgroup::{self, Cgroup, Moved};
+use crate::cgroup::{self, Cgroup, MemberEnd, Moved};
 use crate::error::{Errno, Result};
 use crate::fs::FileTable;
 use crate::memory::AddressSpace;
@@ -38,6 +38,8 @@ pub struct Membership {
     pids: u32,
     /// What it had used in user mode and in the kernel when it came, in nanoseconds.
     before: (u64, u64),
+    /// The [bits](Cgroup::told_bit) of the groups whose kills have told it to end.
+    told: u64,
     /// What is charged for it, its threads and its timers.
     held: OfProcess,
 }
@@ -108,7 +110,7 @@ impl Membership {
     /// That of a new process, which counts for its first thread.
     #[inline(always)]
     pub(super) fn new(NewMember { group, held }: NewMember) -> Self {
-        Membership { group, place: None, threads: 1, frozen: 0, pids: 1, before: (0, 0), held }
+        Membership { group, place: None, threads: 1, frozen: 0, pids: 1, before: (0, 0), told: 0, held }
     }
 }
 
@@ -315,7 +317,8 @@ impl Process {
         let Some(group) = &own.group else { return };
         let group = group.get(cx);
         if own.threads == 0 {
-            group.add_past(self.times_since(own.before, cx), cx);
+            let end = MemberEnd { told: own.told, worked: self.time_since_exit() };
+            group.add_past(self.times_since(own.before, cx), end, cx);
             if let (Some(place), Some(members)) = (own.place.take(), members(&group)) {
                 members.lock(cx).leave(place);
             }
@@ -359,6 +362,16 @@ impl Process {
     pub fn times_in_group(&self, cx: &impl NoSuspend) -> (u64, u64) {
         let own = self.membership.lock(cx);
         if own.threads == 0 { (0, 0) } else { self.times_since(own.before, cx) }
+    }
+
+    /// A kill of a group in which it is tells it to end, which counts from here on.
+    pub fn note_told(&self, by: &Cgroup, cx: &impl NoSuspend) {
+        let mut own = self.membership.lock(cx);
+        if own.threads != 0 && own.told & by.told_bit() == 0 {
+            own.told |= by.told_bit();
+            let (user, system) = self.times_since(own.before, cx);
+            by.told_to_end(user + system, cx);
+        }
     }
 
     /// Whether its group, or one above that, freezes.
@@ -430,10 +443,11 @@ pub fn migrate(process: &TempRc<'_, Process>, from: u64, to: &TempRc<'_, Cgroup>
     process.is_in_group.store(share.is_some(), Ordering::Release);
     let old = core::mem::replace(&mut own.group, share);
     own.before = now;
+    let end = MemberEnd { told: core::mem::take(&mut own.told), worked: 0 };
     let place = own.place.take();
     let from = old.as_ref().map(|group| group.get(cx));
     if let Some(from) = &from {
-        from.add_past(times, cx);
+        from.add_past(times, end, cx);
         if let (Some(place), Some(members)) = (place, members(from)) {
             members.lock(cx).leave(place);
         }

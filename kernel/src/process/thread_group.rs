@@ -71,6 +71,8 @@ pub struct Process {
     exit_signal: AtomicU32,
     /// `EXITING | status` once its end has begun.
     exit: AtomicU64,
+    /// How long its threads had run then, if it is in a control group.
+    ran_before_exit: AtomicU64,
     life: AtomicU32,
     /// With which status its first thread has exited by itself.
     pub(super) leader_status: AtomicU32,
@@ -257,6 +259,7 @@ impl Process {
             limits: SpinLock::new(parts.limits),
             exit_signal: AtomicU32::new(parts.exit_signal),
             exit: AtomicU64::new(0),
+            ran_before_exit: AtomicU64::new(0),
             life: AtomicU32::new(Life::Alive as u32),
             leader_status: AtomicU32::new(0),
             last_uid: AtomicU32::new(0),
@@ -635,7 +638,17 @@ impl Process {
 
     /// Begins its end with a status as wait(2) tells it; false if it has begun already.
     pub fn begin_exit(&self, status: u32) -> bool {
-        self.exit.compare_exchange(0, EXITING | u64::from(status), Ordering::AcqRel, Ordering::Acquire).is_ok()
+        let exiting = EXITING | u64::from(status);
+        let is_first = self.exit.compare_exchange(0, exiting, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if is_first && self.is_in_group.load(Ordering::Acquire) {
+            self.ran_before_exit.store(self.cpu_time(), Ordering::Relaxed);
+        }
+        is_first
+    }
+
+    /// For how long its threads have run since its end has begun.
+    pub(super) fn time_since_exit(&self) -> u64 {
+        self.cpu_time().saturating_sub(self.ran_before_exit.load(Ordering::Relaxed))
     }
 
     /// As [`begin_exit`](Self::begin_exit), by a signal, after the calling thread has written a core file.

@@ -1,5 +1,7 @@
 //! [`Held`]: the classes of what a workload can hold whose end takes time, each with what it costs.
 
+use core::fmt::{self, Write};
+
 use groups::{Class, Cost, classes};
 
 classes! {
@@ -47,26 +49,17 @@ classes! {
     }
 }
 
-/// What a class is called in `reclaim.stat`.
-pub fn name(class: Held) -> &'static str {
-    match class {
-        Held::Group => "group",
-        Held::Subgroup => "subgroup",
-        Held::Process => "process",
-        Held::Thread => "thread",
-        Held::Timer => "timer",
-        Held::Mapping => "mapping",
-        Held::Reserved => "reserved",
-        Held::Table => "table",
-        Held::File => "file",
-        Held::Event => "event",
-        Held::Pipe => "pipe",
-        Held::Socket => "socket",
-        Held::Terminal => "terminal",
-        Held::EpollSet => "epoll_set",
-        Held::EpollItem => "epoll_item",
-        Held::Message => "message",
-        Held::InFlight => "in_flight",
+/// What a class is called in `reclaim.stat`: its name, as words in lower case with `_` between them.
+pub struct Name(pub Held);
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.name().chars().enumerate().try_for_each(|(at, letter)| {
+            if at > 0 && letter.is_ascii_uppercase() {
+                f.write_char('_')?;
+            }
+            f.write_char(letter.to_ascii_lowercase())
+        })
     }
 }
 
@@ -85,6 +78,12 @@ fn is_descriptor(class: Held) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_class_is_called_as_it_is_named() {
+        let names = [Held::Process, Held::EpollSet, Held::InFlight].map(|class| alloc::format!("{}", Name(class)));
+        assert_eq!(names, ["process", "epoll_set", "in_flight"]);
+    }
 
     #[test]
     fn a_reserved_descriptor_costs_as_much_as_any_that_it_may_become() {

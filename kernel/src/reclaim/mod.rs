@@ -35,7 +35,7 @@ use groups::Tree;
 use refs::{WaitList, Waker};
 use tasks::StaticRef;
 
-pub use held::{Held, assumed, name};
+pub use held::{Held, Name, assumed};
 pub use holdings::Holdings;
 pub use payer::Payer;
 pub use speed::{Calibration, is_calibrated};

@@ -70,6 +70,11 @@ impl Bandwidth {
     /// Changes that. A period begins, with all that there is for it.
     pub fn set(&mut self, quota: Quota, now: u64) {
         self.look(now);
+        if self.waits_since != 0 {
+            // The period that is cut short was one.
+            self.told.periods += 1;
+            self.told.throttled += 1;
+        }
         self.end_wait(now);
         self.quota = quota;
         self.left = quota.runtime.min(i64::MAX as u64) as i64;
@@ -78,10 +83,11 @@ impl Bandwidth {
         self.has_run = false;
     }
 
-    /// What was told of it until now.
+    /// What is to be told of it: of the periods that are over.
     pub fn throttling(&mut self, now: u64) -> Throttling {
         self.look(now);
-        let waits = if self.waits_since == 0 { 0 } else { now.saturating_sub(self.waits_since) };
+        let begun = self.ends.saturating_sub(self.quota.period);
+        let waits = if self.waits_since == 0 { 0 } else { begun.saturating_sub(self.waits_since) };
         Throttling { throttled_time: self.told.throttled_time + waits, ..self.told }
     }
 
@@ -188,6 +194,7 @@ mod tests {
         assert_eq!(bandwidth.piece(1, 1000 * MS), 20 * MS);
         bandwidth.charge(20 * MS, 1020 * MS);
         assert_eq!((bandwidth.piece(1, 1020 * MS), bandwidth.waits_until(1020 * MS)), (0, Some(1100 * MS)));
+        assert_eq!(bandwidth.throttling(1090 * MS), Throttling::default(), "the period is not over");
         assert_eq!(bandwidth.waits_until(1100 * MS), None);
         assert_eq!(bandwidth.piece(1, 1100 * MS), 20 * MS);
         let told = Throttling { periods: 1, throttled: 1, throttled_time: 80 * MS, ..Throttling::default() };
@@ -200,6 +207,8 @@ mod tests {
         bandwidth.charge(65 * MS, 1065 * MS);
         assert_eq!(bandwidth.waits_until(1065 * MS), Some(1100 * MS));
         assert_eq!(bandwidth.waits_until(1100 * MS), Some(1200 * MS));
+        let told = bandwidth.throttling(1150 * MS);
+        assert_eq!((told.periods, told.throttled, told.throttled_time), (1, 1, 35 * MS));
         assert_eq!(bandwidth.waits_until(1200 * MS), Some(1300 * MS));
         assert_eq!((bandwidth.waits_until(1300 * MS), bandwidth.piece(1, 1300 * MS)), (None, 15 * MS));
         let told = bandwidth.throttling(1300 * MS);
@@ -235,7 +244,8 @@ mod tests {
         assert!(bandwidth.waits_until(1050 * MS).is_some());
         bandwidth.set(Quota { runtime: 50 * MS, period: 100 * MS, burst: 0 }, 1060 * MS);
         assert_eq!((bandwidth.waits_until(1060 * MS), bandwidth.piece(1, 1060 * MS)), (None, 50 * MS));
-        assert_eq!(bandwidth.throttling(1060 * MS).throttled_time, 10 * MS);
+        let told = Throttling { periods: 1, throttled: 1, throttled_time: 10 * MS, ..Throttling::default() };
+        assert_eq!(bandwidth.throttling(1060 * MS), told);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub use group::{Owned as Group, SHARES};
 use real_time::{End, RealTime};
 use run_queue::{GivesWay, RunQueue, Turn};
 use task::Words;
-pub use task::{Class, MAX_PRIORITY, Parameters};
+pub use task::{ABOVE_ALL, Class, MAX_PRIORITY, Parameters};
 
 /// How long a fair task may run while others are ready, in nanoseconds.
 pub const FAIR_SLICE: u64 = 4_000_000;

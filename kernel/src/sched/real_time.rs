@@ -6,11 +6,11 @@ use core::cmp::Reverse;
 use refs::SpinLock;
 use tasks::Ready;
 
-use super::MAX_PRIORITY;
+use super::ABOVE_ALL;
 use super::atomic::{AtomicU64, Ordering};
 use super::run_queue::{FairTurn, Turn};
 
-const LEVELS: usize = MAX_PRIORITY as usize + 1;
+const LEVELS: usize = ABOVE_ALL as usize + 1;
 
 /// The real-time tasks that wait for whichever core.
 #[repr(align(128))]

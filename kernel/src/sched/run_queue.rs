@@ -8,7 +8,7 @@ use tasks::{Ready, SchedWords, Why, Worker};
 use super::group::{self, Counted};
 use super::real_time::RealTime;
 use super::task::Words;
-use super::{Class, ENDS_SLICE, FAIR_SLICE, MAX_PRIORITY, ROUND_ROBIN_SLICE, SLEEPER_CREDIT, WAKE_UP_GRANULARITY};
+use super::{ABOVE_ALL, Class, ENDS_SLICE, FAIR_SLICE, ROUND_ROBIN_SLICE, SLEEPER_CREDIT, WAKE_UP_GRANULARITY};
 
 /// In place of a time: see [`RunQueue::charge`].
 const IN_GROUP: u64 = u64::MAX;
@@ -91,7 +91,7 @@ pub(super) struct Turn {
 
 impl Turn {
     pub fn of_real_time(priority: u8, order: i64) -> Self {
-        Turn { priority: Reverse(priority.min(MAX_PRIORITY)), fair: FairTurn { virtual_time: 0, order } }
+        Turn { priority: Reverse(priority.min(ABOVE_ALL)), fair: FairTurn { virtual_time: 0, order } }
     }
 
     fn of_fair(fair: FairTurn) -> Self {

@@ -10,6 +10,9 @@ use super::group::{self, Counted};
 /// The highest real-time priority.
 pub const MAX_PRIORITY: u8 = 99;
 
+/// The real-time priority of the kernel's own tasks that go before all programs.
+pub const ABOVE_ALL: u8 = MAX_PRIORITY + 1;
+
 /// The scheduling policies of sched(7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
@@ -33,7 +36,7 @@ pub struct Parameters {
     pub class: Class,
     /// Its nice value, from -20 to 19.
     pub nice: i8,
-    /// Its real-time priority, from 1 to [`MAX_PRIORITY`]; 0 for the fair policies.
+    /// Its real-time priority, from 1 to [`MAX_PRIORITY`], or [`ABOVE_ALL`]; 0 for the fair policies.
     pub priority: u8,
     /// SCHED_RESET_ON_FORK: its children have neither a real-time policy nor a nice value below 0.
     pub reset_on_fork: bool,
@@ -149,7 +152,7 @@ impl Words<'_> {
             Class::Idle => 4,
         };
         let real_time = matches!(class, Class::Fifo | Class::RoundRobin);
-        let priority = if real_time { priority.clamp(1, MAX_PRIORITY) } else { 0 };
+        let priority = if real_time { priority.clamp(1, ABOVE_ALL) } else { 0 };
         let flag = if reset_on_fork { RESET_ON_FORK } else { 0 };
         let kind = class_number | u64::from(priority) << 8 | u64::from(nice as u8) << 16 | flag;
         // The caller may be on another core than who says that it is in a group, or works at ends.

@@ -68,6 +68,7 @@ pub mod wait;
 mod wait_queue;
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
 mod waiting;
+mod wake_later;
 mod weak;
 
 pub use cx::{Cx, NoSuspend};
@@ -94,4 +95,7 @@ pub use spin::{RawSpin, SpinGuard, SpinLock};
 pub use stable::{Lost, ReadGuard, StableRc, Versioned, WriteGuard};
 pub use temp::TempRc;
 pub use wait::{WaitList, WakeSlot, Waker};
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+pub use wake_later::LATER;
+pub use wake_later::WakeLater;
 pub use weak::{Gone, Mortal, WeakRc};

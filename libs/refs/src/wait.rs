@@ -20,6 +20,9 @@ use core::sync::atomic;
 use crate::object::MustNotPanic;
 use crate::sync::{AtomicU64, Ordering, const_fn};
 use crate::wait_queue::WaitQueue;
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+use crate::wake_later::LATER;
+use crate::wake_later::{FEW, WakeLater};
 use crate::{NoSuspend, Shared, SpinLock, StrongRc};
 
 const PHASE: u64 = 3;
@@ -419,16 +422,34 @@ impl WaitList {
         woken
     }
 
-    /// Wakes all, in the order in which they came; how many there were. Of very many (above [`AT_ONCE`](Self::AT_ONCE)) it wakes the first; the others are
-    /// woken in pieces as dead objects are freed, so that no caller is kept for long.
+    /// Wakes all, in the order in which they came; how many there were. Of several it wakes the first only, where a task serves the others ([`WakeLater`](crate::WakeLater)); where none does, of very many (above
+    /// [`AT_ONCE`](Self::AT_ONCE)) the others are woken in pieces as dead objects are freed. So no caller is kept for long.
     #[inline]
     pub fn wake_all(&self) -> usize {
-        let Some((first, rest)) =
-            self.waiters.with(|waiters| waiters.first.take().map(|first| (first, core::mem::take(&mut waiters.rest))))
-        else {
-            return 0;
-        };
+        let Some((first, rest)) = self.take_all() else { return 0 };
         usize::from(first.wake()) + wake_in_pieces(rest)
+    }
+
+    /// Has all woken in their order, by the task that serves those of whom others wake a few only; where there is none, at once.
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+    pub fn wake_all_later(&self) {
+        if !LATER.is_served() {
+            self.wake_all();
+        } else if let Some((first, mut rest)) = self.take_all() {
+            rest.push_first(first);
+            LATER.leave(rest);
+        }
+    }
+
+    /// Wakes the first, and has the others woken in their order by whoever serves `later`; how many there were.
+    pub fn wake_few(&self, later: &WakeLater) -> usize {
+        let Some((first, rest)) = self.take_all() else { return 0 };
+        usize::from(first.wake()) + wake_few(rest, later)
+    }
+
+    #[inline(always)]
+    fn take_all(&self) -> Option<(Waker, WaitQueue)> {
+        self.waiters.with(|waiters| waiters.first.take().map(|first| (first, core::mem::take(&mut waiters.rest))))
     }
 
     /// So many wake-ups are one piece of work.
@@ -444,17 +465,30 @@ impl WaitList {
 
 /// Wakes all; the first of them now. How many there were.
 fn wake_in_pieces(mut wakers: WaitQueue) -> usize {
-    let mut woken = 0;
-    for _ in 0..WaitList::AT_ONCE {
-        let Some(waker) = wakers.pop() else { return woken };
-        woken += usize::from(waker.wake());
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+    if LATER.is_served() {
+        return wake_few(wakers, &LATER);
     }
+    let woken = wake_first(&mut wakers, WaitList::AT_ONCE);
     if wakers.is_empty() {
         return woken;
     }
     let left = wakers.len();
     drop(StrongRc::<_, Shared>::new(NotYetWoken(wakers)));
     woken + left
+}
+
+/// Wakes the first of those that stand behind one that was woken, and leaves the others; how many there were.
+fn wake_few(mut wakers: WaitQueue, later: &WakeLater) -> usize {
+    let woken = wake_first(&mut wakers, FEW - 1);
+    let left = wakers.len();
+    later.leave(wakers);
+    woken + left
+}
+
+/// Wakes so many of those that came first, or all; how many of them still waited.
+fn wake_first(wakers: &mut WaitQueue, most: usize) -> usize {
+    (0..most).map_while(|_| wakers.pop()).filter(|waker| waker.wake()).count()
 }
 
 /// Wakers whose turn comes when this is freed.

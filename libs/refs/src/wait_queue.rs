@@ -25,6 +25,24 @@ struct Chunks {
     newest: VecDeque<Waker>,
     /// Whether one that entered was exclusive.
     has_exclusive: bool,
+    /// The queue behind this one, in a list of queues.
+    behind: WaitQueue,
+}
+
+// Not left to the compiler: as queues may stand in queues it would call a function for each of the lists of each object that ends, of which nearly all are empty.
+impl Drop for WaitQueue {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(chunks) = self.0.take() {
+            drop_chunks(chunks);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn drop_chunks(chunks: Box<Chunks>) {
+    drop(chunks);
 }
 
 impl WaitQueue {
@@ -46,6 +64,18 @@ impl WaitQueue {
         self.0.iter().map(|chunks| chunks.older.iter().map(VecDeque::len).sum::<usize>() + chunks.newest.len()).sum()
     }
 
+    /// Puts another queue behind this one, which is not empty and stands before none: each keeps what is its own.
+    pub(crate) fn put_before(&mut self, behind: WaitQueue) {
+        if let Some(chunks) = &mut self.0 {
+            chunks.behind = behind;
+        }
+    }
+
+    /// Takes the queue away that stands behind this one.
+    pub(crate) fn take_behind(&mut self) -> WaitQueue {
+        self.0.as_mut().map_or(WaitQueue::new(), |chunks| core::mem::take(&mut chunks.behind))
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Waker> {
         self.0.iter().flat_map(|chunks| chunks.older.iter().flatten().chain(&chunks.newest))
     }
@@ -57,6 +87,14 @@ impl WaitQueue {
     #[inline(never)]
     pub(crate) fn push(&mut self, waker: Waker) {
         self.0.get_or_insert_default().push(waker);
+    }
+
+    /// Enters one before all others.
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+    pub(crate) fn push_first(&mut self, waker: Waker) {
+        let chunks = self.0.get_or_insert_default();
+        chunks.has_exclusive |= waker.is_exclusive();
+        chunks.older.front_mut().unwrap_or(&mut chunks.newest).push_front(waker);
     }
 
     /// Takes out the one that came first.

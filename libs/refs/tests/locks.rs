@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use refs::{Cx, SpinLock, WaitList, WakeSlot};
+use refs::{Cx, SpinLock, WaitList, WakeLater, WakeSlot};
 
 fn cx() -> Cx {
     // SAFETY: no test has two on one stack, and nothing here suspends or frees.
@@ -174,4 +174,34 @@ fn a_list_does_not_grow_by_waits_that_are_over() {
     }
     assert!(list.is_empty() && !list.wake_one());
     assert!(ready(300).is_empty());
+}
+
+#[test]
+fn of_many_a_few_are_woken_and_the_others_in_their_order_by_who_serves() {
+    const ALL: usize = 1000;
+    static WOKEN: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(Vec::new());
+    let (cx, later) = (cx(), WakeLater::new());
+    let lists = [WaitList::new(), WaitList::new()];
+    let ready = |slot: &'static WakeSlot| WOKEN.lock().unwrap().push(slot.token());
+    let slots: Vec<&'static WakeSlot> =
+        (0..2 * ALL).map(|number| &*Box::leak(Box::new(WakeSlot::with_token(ready, number)))).collect();
+    for (number, slot) in slots.iter().enumerate() {
+        lists[number / ALL].register(slot.prepare(), &cx);
+        assert!(slot.commit());
+    }
+    assert_eq!(lists[0].wake_few(&later), ALL);
+    assert!(WOKEN.lock().unwrap().len() <= 4, "a few");
+    assert_eq!(lists[1].wake_few(&later), ALL);
+    assert!(WOKEN.lock().unwrap().len() <= 8, "a few of each");
+    // Some have waited long enough meanwhile, and the lists end.
+    slots[10..20].iter().for_each(|slot| assert!(slot.withdraw()));
+    drop(lists);
+    let mut pieces = 0;
+    while later.wake_some() {
+        pieces += 1;
+    }
+    assert!(pieces > 10, "{pieces} pieces");
+    let (first, second): (Vec<usize>, Vec<usize>) = WOKEN.lock().unwrap().iter().partition(|number| **number < ALL);
+    assert_eq!(first, (0..10).chain(20..ALL).collect::<Vec<_>>());
+    assert_eq!(second, (ALL..2 * ALL).collect::<Vec<_>>());
 }

@@ -10,7 +10,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 use refs::reclaim::{Core, reclaim};
-use refs::{Cx, Group, Pooled, PooledSlot, StrongRc, Versioned, WaitList, WakeSlot, WeakRc};
+use refs::{Cx, Group, Pooled, PooledSlot, StrongRc, Versioned, WaitList, WakeLater, WakeSlot, WeakRc};
 
 /// An object whose reads and whose end are known to loom.
 struct Watched(UnsafeCell<u32>);
@@ -357,6 +357,42 @@ fn two_events_at_once_wake_two_waiters_in_a_list() {
         let woken = [list.wake_one(), other.join().unwrap()];
         assert_eq!(woken, [true, true]);
         assert_eq!(slots.map(|(_, ready)| ready.load(Ordering::SeqCst)), [1, 1]);
+    });
+}
+
+#[test]
+fn who_is_handed_over_is_woken_in_its_turn_and_wakes_who_serves() {
+    explore(3, || {
+        let (waiting, server) = ([slot(), slot(), slot(), slot()], slot());
+        let (list, later) = (WaitList::new(), Arc::new(WakeLater::new()));
+        // SAFETY: this thread has no other Cx and frees nothing.
+        let cx = unsafe { Cx::new(core::ptr::null()) };
+        for (slot, _) in waiting {
+            list.register(slot.prepare(), &cx);
+            assert!(slot.commit());
+        }
+        let other = {
+            let later = later.clone();
+            // The list ends with this thread, before those are woken that were handed over.
+            thread::spawn(move || assert_eq!(list.wake_few(&later), 4))
+        };
+        let (own, made_ready) = server;
+        let mut parks = 0;
+        let ready = || waiting.map(|(_, ready)| ready.load(Ordering::SeqCst));
+        later.serve(own.prepare(), &cx);
+        if later.wake_some() {
+            own.finish();
+        } else if own.commit() {
+            parks = 1;
+        }
+        other.join().unwrap();
+        if ready() != [1; 4] {
+            assert_eq!(made_ready.load(Ordering::SeqCst), parks, "it has parked, and was woken");
+            assert_eq!(ready()[..2], [1, 1]);
+            assert!(later.wake_some());
+        }
+        assert_eq!(ready(), [1; 4]);
+        assert!(!later.wake_some());
     });
 }
 

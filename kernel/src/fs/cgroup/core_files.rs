@@ -166,8 +166,7 @@ fn kill(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<
         if let Met::One(process) = met
             && let Ok(process) = process.upgrade(cx)
         {
-            let (user, system) = process.times_in_group(cx);
-            group.told_to_end(user + system, cx);
+            process.note_told(group, cx);
             // There is always room for this one.
             let _ = send::send_to_process(&process, Info::kernel(Signal::KILL), cx);
         }

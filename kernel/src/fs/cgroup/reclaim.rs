@@ -31,7 +31,7 @@ pub const FILES: &[Entry] = &[
     file("reclaim.costs").only_in_root().shows(|text, _, _| {
         let tree = reclaim::tree().ok_or(Errno::ENODEV)?;
         for &class in Held::ALL {
-            text.add(format_args!("{} {}\n", reclaim::name(class), tree.cost(class).eager));
+            text.add(format_args!("{} {}\n", reclaim::Name(class), tree.cost(class).eager));
         }
         Ok(())
     }),
@@ -73,7 +73,7 @@ pub const FILES: &[Entry] = &[
     file("reclaim.stat").shows(|text, group, cx| {
         let usage = usage(group, cx)?;
         for &class in Held::ALL {
-            text.add(format_args!("{} {} {}\n", reclaim::name(class), usage.count(class), usage.eager(class)));
+            text.add(format_args!("{} {} {}\n", reclaim::Name(class), usage.count(class), usage.eager(class)));
         }
         Ok(())
     }),

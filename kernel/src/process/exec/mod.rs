@@ -35,7 +35,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::open::open_program;
 use crate::fs::walk::WalkFlags;
-use crate::fs::{Executable, FdFlags, FileTable, MountFlags, Inode, OpenFile};
+use crate::fs::{Executable, FdFlags, FileTable, Inode, MountFlags, OpenFile};
 use crate::memory::overcommit::Privilege;
 use crate::memory::{AddressSpace, Limits};
 use crate::process;
