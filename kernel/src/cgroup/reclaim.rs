@@ -144,12 +144,15 @@ impl Reclaim {
         Ok(())
     }
 
+    /// Who is charged for what members hold, if that is the group itself.
+    fn own_payer(&self, cx: &impl NoSuspend) -> Payer {
+        self.budget.lock(cx).as_ref().map(|own| own.payer.share()).unwrap_or_default()
+    }
+
     /// What is charged, if the controller is enabled.
     pub fn usage(&self, cx: &impl NoSuspend) -> Option<Usage<Held>> {
-        let own = self.budget.lock(cx);
-        let own = own.as_ref()?;
-        own.payer.give_kept_back();
-        own.budget.usage()
+        self.own_payer(cx).give_kept_back();
+        self.budget.lock(cx).as_ref()?.budget.usage()
     }
 
     /// The last kill that has ended.
@@ -204,9 +207,7 @@ impl Cgroup {
 
     /// Somebody has come into it, or the last one has left: whether some of what is charged for those who end is kept for those who come.
     pub(super) fn keep_charges(&self, cx: &impl NoSuspend) {
-        if let Some(own) = &*self.reclaim.budget.lock(cx) {
-            own.payer.keep_if(|| self.population.is_populated());
-        }
+        self.reclaim.own_payer(cx).keep_if(|| self.population.is_populated());
     }
 
     /// It stands in the tree no more.
