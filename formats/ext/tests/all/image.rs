@@ -30,7 +30,10 @@ impl Scratch {
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("ebb-ext-{}-{number}", std::process::id()));
+        // Images are large: in memory, if there is such a place.
+        let memory = PathBuf::from("/dev/shm");
+        let parent = if memory.is_dir() { memory } else { std::env::temp_dir() };
+        let path = parent.join(format!("ebb-ext-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a temporary directory");
         Self(path)
     }

@@ -103,6 +103,7 @@ impl Mount {
                 CommitState::Commit(commit) => {
                     self.perform(commit.ios);
                     self.journal.as_mut().expect("a journal").commit_done();
+                    self.cache.pinned.clear();
                     return;
                 }
             }
@@ -147,7 +148,6 @@ impl Mount {
             let (value, changes) = match found {
                 Err(Error::CommitFirst) => {
                     self.commit();
-                    self.cache.pinned.clear();
                     continue;
                 }
                 other => other?,
@@ -174,7 +174,6 @@ impl Mount {
                     assert!(self.cache.pinned.iter().all(|block| journal.is_pinned(*block)));
                     if !journal.has_room() {
                         self.commit();
-                        self.cache.pinned.clear();
                     }
                 }
                 None => changes.blocks.iter().for_each(|(block, bytes)| self.disk_write(*block, bytes)),

@@ -501,3 +501,90 @@ fn a_listing_tells_what_is_there_all_the_time_once() {
         }
     }
 }
+
+/// Blocks of two files in turns, so that neither has two that lie together.
+fn interleave(work: &mut Workload, blocks: u64) -> [u32; 2] {
+    let size = work.mount.cache.block_size as u64;
+    let files = [b"one".to_vec(), b"other".to_vec()].map(|name| {
+        work.create_in(ROOT, name.clone()).expect("room");
+        work.model.names(ROOT)[&name]
+    });
+    for at in 0..blocks {
+        for file in files {
+            let data: Vec<u8> = (0..size).map(|i| (i ^ at ^ u64::from(file)) as u8).collect();
+            work.mount.write(file, at * size, &data, false).expect("room");
+            let Some(Node::File(contents)) = work.model.nodes.get_mut(&file) else { unreachable!("it is a file") };
+            contents.extend(&data);
+        }
+    }
+    files
+}
+
+#[test]
+fn scattered_files_have_deep_trees_and_are_cut_in_steps() {
+    for (name, options, mib) in [KINDS[0], KINDS[3], KINDS[4], KINDS[7], KINDS[8]] {
+        let mount = Mount::new(image::make(options, mib, None)).expect("an image");
+        let mut work = Workload::new(mount, 21);
+        let size = work.mount.cache.block_size as u64;
+        let blocks = if size == 1024 { 4000 } else { 1500 };
+        let [one, other] = interleave(&mut work, blocks);
+        // Every third block is punched out, which splits what was joined.
+        for at in (0..blocks).step_by(3) {
+            work.mount.punch(one, at as u32, at as u32 + 1).expect("a hole");
+            let Some(Node::File(contents)) = work.model.nodes.get_mut(&one) else { unreachable!("it is a file") };
+            contents[(at * size) as usize..((at + 1) * size) as usize].fill(0);
+        }
+        // And every sixth filled again.
+        for at in (0..blocks).step_by(6) {
+            work.mount.write(one, at * size, b"again", at % 4 == 0).expect("room");
+            let Some(Node::File(contents)) = work.model.nodes.get_mut(&one) else { unreachable!("it is a file") };
+            contents[(at * size) as usize..(at * size) as usize + 5].copy_from_slice(b"again");
+        }
+        work.model.compare(&work.mount);
+        work.mount.commit();
+        image::check(&{ work.mount.checkpoint(); work.mount.device.clone() }, name);
+        let cut = blocks / 3 * size + 100;
+        work.mount.truncate(one, cut).expect("a smaller file");
+        let Some(Node::File(contents)) = work.model.nodes.get_mut(&one) else { unreachable!("it is a file") };
+        contents.truncate(cut as usize);
+        work.model.compare(&work.mount);
+        let gone = work.mount.change(|tx| tx.unlink(ROOT, b"other")).expect("a file").number();
+        assert_eq!(gone, other);
+        work.mount.delete(other).expect("a file without names");
+        work.model.names(ROOT).remove(&b"other"[..]);
+        work.model.forget(other);
+        work.model.compare(&work.mount);
+        let most = work.mount.most_changed;
+        assert!(most < 2 * ext::STEP_BLOCKS, "{name}: a transaction changed {most} blocks");
+        let image = work.mount.unmount();
+        image::check(&image, name);
+    }
+}
+
+#[test]
+fn a_file_reaches_as_far_as_its_blocks_can() {
+    for (name, options, mib) in [KINDS[0], KINDS[2], KINDS[6]] {
+        let mount = Mount::new(image::make(options, mib, None)).expect("an image");
+        let mut work = Workload::new(mount, 22);
+        work.create_in(ROOT, b"far".to_vec()).expect("room");
+        let number = work.model.names(ROOT)[&b"far"[..]];
+        let size = work.mount.cache.block_size as u64;
+        let most = work.mount.fs.max_file_size(&work.mount.inode(number).expect("an inode"));
+        let places = [0, 11 * size, 12 * size, (12 + size / 4) * size, (12 + size / 4 + size * size / 16) * size, most - size];
+        for place in places {
+            work.mount.write(number, place, &[9; 100], false).unwrap_or_else(|error| panic!("{name}, {place}: {error:?}"));
+        }
+        let mut inode = work.mount.inode(number).expect("an inode");
+        assert_eq!(inode.size(), most - size + 100);
+        assert_eq!(work.mount.change(|tx| tx.set_size(&mut inode.clone(), most + 1)), Err(Error::TooLarge));
+        for place in places {
+            let at = work.mount.see(|fs, disk| fs.map(disk, &inode, (place / size) as u32)).expect("a block");
+            assert!(matches!(at, ext::Mapping::Blocks { .. }), "{name}: {at:?} at {place}");
+        }
+        image::check(&{ work.mount.commit(); work.mount.checkpoint(); work.mount.device.clone() }, name);
+        work.mount.truncate(number, 13 * size).expect("a smaller file");
+        inode = work.mount.inode(number).expect("an inode");
+        assert!(inode.sectors(&work.mount.fs) <= 4 * size / 512, "{name}: {} sectors", inode.sectors(&work.mount.fs));
+        image::check(&work.mount.unmount(), name);
+    }
+}
