@@ -24,7 +24,7 @@ pub trait Blocks {
     fn mark_verified(&self, _block: u64) {}
 
     /// Whether the block was freed by a transaction that the journal has not committed ([`Journal::is_pinned`](crate::Journal::is_pinned)):
-    /// it must not be used again before that.
+    /// it must not be used again before that. May be asked from within `read`.
     fn is_pinned(&self, _block: u64) -> bool {
         false
     }

@@ -59,7 +59,7 @@ pub fn set_bit(map: &mut [u8], at: u32, value: bool) {
 pub fn next_clear(map: &[u8], from: u32, end: u32) -> Option<u32> {
     let mut at = from;
     while at < end {
-        if at % 8 == 0 && map.get(at as usize / 8) == Some(&0xff) {
+        if at.is_multiple_of(8) && map.get(at as usize / 8) == Some(&0xff) {
             at += 8;
         } else if bit(map, at) {
             at += 1;
@@ -75,7 +75,7 @@ pub fn clear_run(map: &[u8], from: u32, end: u32, most: u32) -> u32 {
     let stop = end.min(from.saturating_add(most));
     let mut at = from;
     while at < stop {
-        if at % 8 == 0 && stop - at >= 8 && map.get(at as usize / 8) == Some(&0) {
+        if at.is_multiple_of(8) && stop - at >= 8 && map.get(at as usize / 8) == Some(&0) {
             at += 8;
         } else if bit(map, at) {
             break;

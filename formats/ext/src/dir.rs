@@ -198,7 +198,10 @@ impl FileSystem {
             return Err(Error::NotDirectory);
         }
         let whole = dir.size().is_multiple_of(size) && dir.size() > 0;
-        whole.then(|| dir.size() / size).and_then(|blocks| u32::try_from(blocks).ok()).ok_or(Error::Corrupt("size of a directory"))
+        whole
+            .then(|| dir.size() / size)
+            .and_then(|blocks| u32::try_from(blocks).ok())
+            .ok_or(Error::Corrupt("size of a directory"))
     }
 
     /// Whether a directory is listed in the order of hashes.
@@ -338,7 +341,8 @@ impl FileSystem {
             let stop = self.read_entries(blocks, dir, index as u32, |_, bytes| {
                 for slot in slots(bytes, typed) {
                     let slot = slot?;
-                    let next = base + if slot.at + slot.len >= bytes.len() { size } else { (slot.at + slot.len) as u64 };
+                    let next =
+                        base + if slot.at + slot.len >= bytes.len() { size } else { (slot.at + slot.len) as u64 };
                     if slot.inode == 0 || base + (slot.at as u64) < from.0 {
                         continue;
                     }
@@ -410,7 +414,9 @@ impl<B: Blocks> Transaction<'_, B> {
         let Some(block) = found else { return Ok(false) };
         let usable = fs.entry_bytes();
         let kind = if typed { entry.kind } else { None };
-        self.modify(block, self.entries_seal(dir), |bytes| insert_slot(&mut bytes[..usable], typed, entry.inode, kind, entry.name))?
+        self.modify(block, self.entries_seal(dir), |bytes| {
+            insert_slot(&mut bytes[..usable], typed, entry.inode, kind, entry.name)
+        })?
     }
 
     /// Gives a directory one more block, which has no entries.
@@ -491,8 +497,11 @@ impl<B: Blocks> Transaction<'_, B> {
     }
 }
 
-/// The names of a block with their places, for whoever moves them.
-pub fn owned_slots(bytes: &[u8], typed: bool) -> Result<Vec<(u32, Option<Kind>, Vec<u8>)>> {
+/// An entry's inode, kind and name.
+pub type OwnedEntry = (u32, Option<Kind>, Vec<u8>);
+
+/// The entries of a block, for whoever moves them.
+pub fn owned_slots(bytes: &[u8], typed: bool) -> Result<Vec<OwnedEntry>> {
     let mut all = Vec::new();
     for slot in slots(bytes, typed) {
         let slot = slot?;

@@ -182,8 +182,9 @@ impl FileSystem {
     fn find_extent(&self, blocks: &impl Blocks, inode: &Inode, at: u32) -> Result<(Option<Entry>, u32)> {
         let (mut place, mut depth, mut bound) = (None, None, u32::MAX);
         loop {
-            let ((found, next), level) =
-                self.read_node(blocks, inode, place, depth, |bytes, count, depth| (search(bytes, count, depth, at), depth))?;
+            let ((found, next), level) = self.read_node(blocks, inode, place, depth, |bytes, count, depth| {
+                (search(bytes, count, depth, at), depth)
+            })?;
             bound = bound.min(next.unwrap_or(u32::MAX));
             match found {
                 Some(entry) if level > 0 => {
@@ -192,7 +193,9 @@ impl FileSystem {
                 }
                 found => {
                     if let Some(extent) = found
-                        && (extent.count == 0 || extent.end() > 1 << 32 || !self.may_be_data(extent.start, extent.count))
+                        && (extent.count == 0
+                            || extent.end() > 1 << 32
+                            || !self.may_be_data(extent.start, extent.count))
                     {
                         return Err(Error::Corrupt("extent"));
                     }
@@ -217,9 +220,10 @@ impl FileSystem {
         })?;
         let ordered = node.entries.windows(2).all(|pair| pair[0].at < pair[1].at && pair[0].end() <= pair[1].at.into());
         let whole = node.depth > 0
-            || node.entries.iter().all(|entry| {
-                entry.count > 0 && entry.end() <= 1 << 32 && self.may_be_data(entry.start, entry.count)
-            });
+            || node
+                .entries
+                .iter()
+                .all(|entry| entry.count > 0 && entry.end() <= 1 << 32 && self.may_be_data(entry.start, entry.count));
         if ordered && whole { Ok(node) } else { Err(Error::Corrupt("extents")) }
     }
 
@@ -245,7 +249,9 @@ impl<B: Blocks> Transaction<'_, B> {
     pub(crate) fn convert_extent(&mut self, inode: &mut Inode, at: u32, count: u32) -> Result<()> {
         let (from, to) = (u64::from(at), u64::from(at) + u64::from(count));
         self.edit(inode, at, &mut |entries| {
-            let Some(place) = entries.iter().position(|entry| u64::from(entry.at) <= from && from < entry.end()) else { return };
+            let Some(place) = entries.iter().position(|entry| u64::from(entry.at) <= from && from < entry.end()) else {
+                return;
+            };
             let old = entries[place];
             let middle = old.part(from, to).map(|entry| Entry { written: Written::Yes, ..entry });
             let pieces = [old.part(0, from), middle, old.part(to, 1 << 32)];

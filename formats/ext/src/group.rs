@@ -167,9 +167,7 @@ impl FileSystem {
         })?;
         let found = found.ok_or(Error::Corrupt("group descriptor checksum"))?;
         let inside = |start: u64, count: u64| {
-            start > u64::from(sup.first_data_block)
-                && start < sup.blocks_count
-                && sup.blocks_count - start >= count
+            start > u64::from(sup.first_data_block) && start < sup.blocks_count && sup.blocks_count - start >= count
         };
         let sound = inside(found.block_bitmap(), 1)
             && inside(found.inode_bitmap(), 1)

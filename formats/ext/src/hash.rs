@@ -102,3 +102,31 @@ fn half_md4(state: &mut [u32; 4], words: &[u32; 8]) {
         state[i] = state[i].wrapping_add(v[i]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The seed's UUID is 4d2f5a10-0000-4000-8000-ba9876543210; the values are those of debugfs's `dx_hash`.
+    const SEED: [u32; 4] = [0x105a_2f4d, 0x0040_0000, 0x98ba_0080, 0x1032_5476];
+    const LONG: &[u8] = b"a-name-that-is-longer-than-thirty-two-bytes-0123456789";
+
+    #[test]
+    fn hashes_are_those_of_debugfs() {
+        let hash = |name: &[u8], version, seed: &[u32; 4]| {
+            hash_name(name, version, seed).map(|hash| (hash.major, hash.minor)).expect("a version that is known")
+        };
+        assert_eq!(hash(b"hello", 0, &SEED), (0x3225_2546, 0));
+        assert_eq!(hash(LONG, 0, &SEED), (0x2d8f_0e66, 0));
+        assert_eq!(hash(b"hello", 1, &SEED), (0xca80_bc74, 0xcf34_7aa7));
+        assert_eq!(hash(LONG, 1, &SEED), (0x9205_b536, 0x3297_ad8d));
+        assert_eq!(hash(b"hello", 2, &SEED), (0x5e36_052e, 0xcd50_27f2));
+        assert_eq!(hash(LONG, 2, &SEED), (0x3829_de3a, 0x3003_7a52));
+        assert_eq!(hash("hällo".as_bytes(), 0, &[0; 4]), (0x1a11_861a, 0));
+        assert_eq!(hash("hällo".as_bytes(), 1, &[0; 4]), (0xe5a1_dd5c, 0xb13d_8a81));
+        assert_eq!(hash("hällo".as_bytes(), 2, &[0; 4]), (0x52c9_68c6, 0xdd3f_1c35));
+        assert_eq!(hash(b"hello", 4, &SEED), hash(b"hello", 1, &SEED), "signs matter beyond ASCII only");
+        assert_ne!(hash("hällo".as_bytes(), 3, &[0; 4]), hash("hällo".as_bytes(), 0, &[0; 4]));
+        assert!(hash_name(b"hello", 6, &SEED).is_none());
+    }
+}

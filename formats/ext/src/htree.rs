@@ -4,7 +4,7 @@
 use crate::blocks::Blocks;
 use crate::bytes::{le16, le32, put16, put32};
 use crate::checksum::crc32c;
-use crate::dir::{Entry, Found, Position, entry_len, owned_slots, slot, write_slot};
+use crate::dir::{Entry, Found, OwnedEntry, Position, entry_len, owned_slots, slot, write_slot};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::hash::{Hash, hash_name};
@@ -240,8 +240,11 @@ impl FileSystem {
         tell: &mut impl FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<Position> {
         for (at, name) in [&b"."[..], b".."].into_iter().enumerate().skip(from.0.min(2) as usize) {
-            let found =
-                if self.is_indexed(dir) { Ok(self.find_dots(blocks, dir, name)?) } else { self.find_first(blocks, dir, name) }?;
+            let found = if self.is_indexed(dir) {
+                Ok(self.find_dots(blocks, dir, name)?)
+            } else {
+                self.find_first(blocks, dir, name)
+            }?;
             let next = Position(at as u64 + 1);
             if tell(Entry { inode: found.inode, kind: found.kind, name, next }).is_break() {
                 return Ok(next);
@@ -296,14 +299,21 @@ impl FileSystem {
     fn keyed(&self, blocks: &impl Blocks, dir: &Inode, leaf: u32, version: u8) -> Result<Vec<Keyed>> {
         let typed = self.entries_are_typed();
         let names = self.read_entries(blocks, dir, leaf, |_, bytes| owned_slots(bytes, typed))?;
-        names.into_iter().map(|(inode, kind, name)| Ok((self.listing_key(&name, version)?, inode, kind, name))).collect()
+        names
+            .into_iter()
+            .map(|(inode, kind, name)| Ok((self.listing_key(&name, version)?, inode, kind, name)))
+            .collect()
     }
 }
 
 type Keyed = (u64, u32, Option<Kind>, Vec<u8>);
 
 /// Tells names in order, from a position on; where to go on, if it is enough.
-fn tell_sorted(mut names: Vec<Keyed>, from: Position, tell: &mut impl FnMut(Entry) -> ControlFlow<()>) -> Option<Position> {
+fn tell_sorted(
+    mut names: Vec<Keyed>,
+    from: Position,
+    tell: &mut impl FnMut(Entry) -> ControlFlow<()>,
+) -> Option<Position> {
     names.retain(|(key, ..)| *key >= from.0);
     names.sort_unstable_by(|one, other| (one.0, &one.3).cmp(&(other.0, &other.3)));
     for (i, (key, inode, kind, name)) in names.iter().enumerate() {
@@ -364,7 +374,8 @@ impl<B: Blocks> Transaction<'_, B> {
     fn split_leaf(&mut self, dir: &mut Inode, path: &Path, version: u8) -> Result<()> {
         let fs = self.fs();
         let (typed, usable) = (fs.entries_are_typed(), fs.entry_bytes());
-        let (block, names) = fs.read_entries(self, dir, path.leaf, |block, bytes| Ok((block, owned_slots(bytes, typed)?)))?;
+        let (block, names) =
+            fs.read_entries(self, dir, path.leaf, |block, bytes| Ok((block, owned_slots(bytes, typed)?)))?;
         let mut hashed = Vec::with_capacity(names.len());
         for name in names {
             hashed.push((fs.hash(&name.2, version)?.major, name));
@@ -441,7 +452,7 @@ impl<B: Blocks> Transaction<'_, B> {
 }
 
 /// Writes a leaf's entries anew, one after the other.
-fn fill_leaf(bytes: &mut [u8], names: &[(u32, Option<Kind>, Vec<u8>)]) {
+fn fill_leaf(bytes: &mut [u8], names: &[OwnedEntry]) {
     let usable = bytes.len();
     bytes.fill(0);
     if names.is_empty() {

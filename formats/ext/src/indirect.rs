@@ -31,8 +31,8 @@ fn path(block_size: u32, at: u32) -> Result<Path> {
         let span = per.pow(levels as u32);
         if rest < span {
             let mut slots = [11 + levels, 0, 0, 0];
-            for level in 1..=levels {
-                slots[level] = (rest / per.pow((levels - level) as u32) % per) as usize;
+            for (level, slot) in slots.iter_mut().enumerate().take(levels + 1).skip(1) {
+                *slot = (rest / per.pow((levels - level) as u32) % per) as usize;
             }
             return Ok(Path { slots, len: levels + 1 });
         }
@@ -68,9 +68,8 @@ impl FileSystem {
                 return Ok(Mapping::Hole { count: (span - inside).min(u64::from(u32::MAX - at)).max(1) as u32 });
             }
             self.check_pointer(number, 1)?;
-            (number, count) = blocks.read(number, |numbers| {
-                run_of(numbers, path.slots[level], if level == last { room } else { 1 })
-            })?;
+            (number, count) = blocks
+                .read(number, |numbers| run_of(numbers, path.slots[level], if level == last { room } else { 1 }))?;
         }
         if number == 0 {
             return Ok(Mapping::Hole { count });
@@ -181,7 +180,8 @@ impl<B: Blocks> Transaction<'_, B> {
         fs.check_pointer(block, 1)?;
         let per = u64::from(fs.block_size() / 4);
         let span = per.pow(levels as u32 - 1);
-        let mut numbers: Vec<u32> = self.read(block, |bytes| (0..per as usize).map(|i| le32(bytes, i * 4)).collect())?;
+        let mut numbers: Vec<u32> =
+            self.read(block, |bytes| (0..per as usize).map(|i| le32(bytes, i * 4)).collect())?;
         let before = numbers.clone();
         let (first, last) = ((range.0 / span) as usize, ((range.1 - 1) / span) as usize);
         let mut step = Step::Done;

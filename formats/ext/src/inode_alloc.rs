@@ -97,7 +97,8 @@ impl<B: Blocks> Transaction<'_, B> {
                 continue;
             }
             any = any.or(Some(group));
-            let roomy = u64::from(descriptor.free_inodes()) >= average.0 && u64::from(descriptor.free_blocks()) >= average.1;
+            let roomy =
+                u64::from(descriptor.free_inodes()) >= average.0 && u64::from(descriptor.free_blocks()) >= average.1;
             if roomy && best.is_none_or(|(dirs, _)| descriptor.used_dirs() < dirs) {
                 best = Some((descriptor.used_dirs(), group));
             }

@@ -73,6 +73,6 @@ pub use map::{Mapping, Written};
 pub use namespace::Rename;
 pub use orphan::Step;
 pub use replay::{CopyBlock, JournalPlace, Replay};
-pub use superblock::{Superblock, SUPERBLOCK_BYTES, SUPERBLOCK_OFFSET};
+pub use superblock::{SUPERBLOCK_BYTES, SUPERBLOCK_OFFSET, Superblock};
 pub use transaction::{Changes, STEP_BLOCKS, Transaction};
 pub use xattr::{Attribute, SetMode};

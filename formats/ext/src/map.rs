@@ -44,7 +44,11 @@ impl FileSystem {
     /// `Invalid` for what has no blocks (a device, a short symbolic link); `Corrupt`, `Absent`, `TooLarge`.
     pub fn map(&self, blocks: &impl Blocks, inode: &Inode, at: u32) -> Result<Mapping> {
         self.check_mapped(inode)?;
-        if inode.has_flag(flag::EXTENTS) { self.map_extent(blocks, inode, at) } else { self.map_indirect(blocks, inode, at) }
+        if inode.has_flag(flag::EXTENTS) {
+            self.map_extent(blocks, inode, at)
+        } else {
+            self.map_indirect(blocks, inode, at)
+        }
     }
 
     fn check_mapped(&self, inode: &Inode) -> Result<()> {

@@ -154,7 +154,11 @@ impl LogHead {
         };
         let end = len.checked_sub(fast).ok_or(wrong)?;
         let (sequence, start) = (be32(&raw, 0x18), be32(&raw, 0x1c));
-        if first == 0 || end > place.len() || end < first.saturating_add(16) || start != 0 && !(first..end).contains(&start) {
+        if first == 0
+            || end > place.len()
+            || end < first.saturating_add(16)
+            || start != 0 && !(first..end).contains(&start)
+        {
             return Err(wrong);
         }
         let seed = crc32c(!0, &raw[0x30..0x40]);
@@ -347,7 +351,11 @@ impl Replay {
             return Err(Error::Corrupt("revoke record"));
         }
         for number in bytes[HEAD + 4..used].chunks_exact(len) {
-            self.open_revoked.push(if len == 8 { halves(be32(number, 4), be32(number, 0)) } else { be32(number, 0).into() });
+            self.open_revoked.push(if len == 8 {
+                halves(be32(number, 4), be32(number, 0))
+            } else {
+                be32(number, 0).into()
+            });
         }
         Ok(())
     }

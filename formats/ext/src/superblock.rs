@@ -33,17 +33,8 @@ pub mod feature {
     pub const CSUM_SEED: u32 = 0x2000;
     pub const LARGE_DIR: u32 = 0x4000;
     pub const INLINE_DATA: u32 = 0x8000;
-    pub const INCOMPAT_READABLE: u32 = FILETYPE
-        | RECOVER
-        | META_BG
-        | EXTENTS
-        | BIT64
-        | MMP
-        | FLEX_BG
-        | EA_INODE
-        | CSUM_SEED
-        | LARGE_DIR
-        | INLINE_DATA;
+    pub const INCOMPAT_READABLE: u32 =
+        FILETYPE | RECOVER | META_BG | EXTENTS | BIT64 | MMP | FLEX_BG | EA_INODE | CSUM_SEED | LARGE_DIR | INLINE_DATA;
     pub const INCOMPAT_WRITABLE: u32 = INCOMPAT_READABLE & !(MMP | EA_INODE | INLINE_DATA);
 
     pub const SPARSE_SUPER: u32 = 0x1;
@@ -139,8 +130,7 @@ impl Superblock {
         uuid.copy_from_slice(&raw[0x68..0x78]);
         let mut label = [0; 16];
         label.copy_from_slice(&raw[0x78..0x88]);
-        let checksum_seed =
-            if incompat & feature::CSUM_SEED != 0 { le32(raw, 0x270) } else { crc32c(!0, &uuid) };
+        let checksum_seed = if incompat & feature::CSUM_SEED != 0 { le32(raw, 0x270) } else { crc32c(!0, &uuid) };
         let flex = if incompat & feature::FLEX_BG != 0 { raw[0x174] } else { 0 };
         let this = Self {
             inodes_count: le32(raw, 0),

@@ -1,4 +1,8 @@
 //! Changes that happen together or not at all.
+//!
+//! A transaction is made, used by one function (or several that belong together), and finished. Once a function has failed on it, it is only
+//! good for being dropped, and so is the `Inode` that the function was given: after `Absent` all of it is done again, from the start. An
+//! `Inode` is a copy: it is read anew after anything that was not given it (names, orphans) may have changed the inode.
 
 use crate::alloc::Bitmaps;
 use crate::blocks::{Absent, Blocks, Run};
@@ -138,7 +142,9 @@ impl<'a, B: Blocks> Transaction<'a, B> {
 
     /// Whether long work has to stop here and go on in another transaction.
     pub(crate) fn is_full(&self) -> bool {
-        self.changed.len() >= STEP_BLOCKS || self.revoked.len() >= 4 * STEP_BLOCKS || self.freed.len() >= 8 * STEP_BLOCKS
+        self.changed.len() >= STEP_BLOCKS
+            || self.revoked.len() >= 4 * STEP_BLOCKS
+            || self.freed.len() >= 8 * STEP_BLOCKS
     }
 
     /// Changes a block of metadata.
@@ -157,8 +163,10 @@ impl<'a, B: Blocks> Transaction<'a, B> {
     /// Makes a block of metadata that is all zeros, whatever is there.
     pub(crate) fn zeroed(&mut self, block: u64, seal: Seal) -> &mut [u8] {
         let bytes = vec![0; self.fs.block_size() as usize].into();
-        let entry = self.changed.entry(block).insert_entry(Changed { bytes, seal });
-        &mut entry.into_mut().bytes
+        let entry = self.changed.entry(block);
+        let changed = entry.or_insert_with(|| Changed { bytes: Box::default(), seal });
+        *changed = Changed { bytes, seal };
+        &mut changed.bytes
     }
 
     /// Forgets a block that was freed.

@@ -117,7 +117,11 @@ fn parse(bytes: &[u8], first: usize, base: usize) -> Result<Vec<Stored>> {
             return Err(Error::Unsupported("attribute in an inode of its own"));
         }
         let (start, len) = (base + usize::from(le16(head, 2)), le32(head, 8) as usize);
-        let value = if len == 0 { &[][..] } else { start.checked_add(len).and_then(|end| bytes.get(start..end)).ok_or(WRONG)? };
+        let value = if len == 0 {
+            &[][..]
+        } else {
+            start.checked_add(len).and_then(|end| bytes.get(start..end)).ok_or(WRONG)?
+        };
         found.push(Stored { index, name: name.into(), value: value.into() });
         at += (ENTRY + name_len).next_multiple_of(4);
     }

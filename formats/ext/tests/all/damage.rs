@@ -31,8 +31,8 @@ impl ext::Blocks for Counted<'_> {
 }
 
 /// Reads all that can be reached, and tries to change some of it.
-fn use_it(disk: &mut Disk, random: &mut Random, trusting: bool) {
-    let Ok(fs) = FileSystem::open(disk, disk.blocks(), Access::ReadOnly) else { return };
+fn use_it(disk: &mut Disk, random: &mut Random, trusting: bool) -> (u32, u32) {
+    let Ok(fs) = FileSystem::open(disk, disk.blocks(), Access::ReadOnly) else { return (0, 0) };
     let mut numbers = vec![2_u32];
     let mut seen: HashSet<u32> = HashSet::new();
     while let Some(number) = numbers.pop() {
@@ -71,14 +71,13 @@ fn use_it(disk: &mut Disk, random: &mut Random, trusting: bool) {
         let _ = fs.lookup(&counted, &inode, b"some-name-that-is-not-there");
         let _ = fs.is_empty(&counted, &inode);
     }
-    let Ok(fs) = FileSystem::open(disk, disk.blocks(), Access::ReadWrite) else { return };
+    let Ok(fs) = FileSystem::open(disk, disk.blocks(), Access::ReadWrite) else { return (0, 0) };
     let known: Vec<u32> = seen.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    for _ in 0..25 {
-        change(&fs, disk, &known, random, trusting);
-    }
+    let done = (0..25).filter(|_| change(&fs, disk, &known, random, trusting)).count();
+    (known.len() as u32, done as u32)
 }
 
-fn change(fs: &FileSystem, disk: &mut Disk, known: &[u32], random: &mut Random, trusting: bool) {
+fn change(fs: &FileSystem, disk: &mut Disk, known: &[u32], random: &mut Random, trusting: bool) -> bool {
     let mut any = || known[random.below(known.len() as u64) as usize];
     let (one, other) = (any(), any());
     let which = random.below(14);
@@ -96,7 +95,7 @@ fn change(fs: &FileSystem, disk: &mut Disk, known: &[u32], random: &mut Random, 
     };
     let (old, target) = (first_name(one), first_name(other));
     counted.reads.set(0);
-    let Ok(mut tx) = Transaction::new(fs, &counted, Time { seconds: 1_800_000_000, nanos: 5 }) else { return };
+    let Ok(mut tx) = Transaction::new(fs, &counted, Time { seconds: 1_800_000_000, nanos: 5 }) else { return false };
     let new = |mode| NewInode { mode, ..Default::default() };
     let done = match which {
         0 => tx.create(one, &name, &new(0x81a4)).map(|_| ()),
@@ -128,9 +127,11 @@ fn change(fs: &FileSystem, disk: &mut Disk, known: &[u32], random: &mut Random, 
         for (block, bytes) in changes.blocks {
             disk.write(block, &bytes);
         }
+        return true;
     } else if let Err(Error::Absent(block)) = changes {
         panic!("block {block} is absent");
     }
+    false
 }
 
 /// The blocks with metadata: those that are read when all of it is used.
@@ -229,14 +230,20 @@ fn ten_thousand_damaged_images_are_used_without_panic_or_endless_loop() {
         let blocks = metadata(&good);
         let mut disk = Disk::new(good.clone());
         let mut random = Random(i as u64 * 2 + 12345);
-        for round in 0..2000 * stress() {
+        let (mut used, mut changed) = (0, 0);
+        let rounds = 2000 * stress();
+        for round in 0..rounds {
             damage(&mut disk, &blocks, &mut random);
-            use_it(&mut disk, &mut random, trusting);
+            let (seen, done) = use_it(&mut disk, &mut random, trusting);
+            used += u64::from(seen);
+            changed += u64::from(done);
             // Some damage stays for the next round.
             if round % 3 == 2 {
                 disk.bytes.copy_from_slice(&good);
             }
         }
+        println!("{options}: {used} inodes read and {changed} changes made in {rounds} images");
+        assert!(used > 5 * rounds && changed > rounds, "most of a damaged image is still used");
     }
 }
 
@@ -271,7 +278,9 @@ fn damaged_journals_are_replayed_or_refused() {
             let mut disk = Disk::new(good.clone());
             damage(&mut disk, &blocks, &mut random);
             match replay(disk.bytes) {
-                Ok(image) => use_it(&mut Disk::new(image), &mut random, false),
+                Ok(image) => {
+                    use_it(&mut Disk::new(image), &mut random, false);
+                }
                 Err(Error::Absent(block)) => panic!("block {block}"),
                 Err(_) => refused += 1,
             }

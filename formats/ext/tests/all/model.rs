@@ -69,7 +69,11 @@ impl Model {
                     assert_eq!(inode.kind(), Some(Kind::File));
                     let found = mount.read(*number).expect("a file");
                     assert_eq!(found.len(), data.len(), "size of {number}");
-                    assert!(found == *data, "contents of {number} from byte {:?}", found.iter().zip(data).position(|(a, b)| a != b));
+                    assert!(
+                        found == *data,
+                        "contents of {number} from byte {:?}",
+                        found.iter().zip(data).position(|(a, b)| a != b)
+                    );
                 }
                 Node::Dir { names, parent } => {
                     let mut found = mount.names(*number).expect("a directory");
@@ -84,7 +88,10 @@ impl Model {
                     for (name, expected) in names.iter().take(40) {
                         assert_eq!(mount.see(|fs, disk| fs.lookup(disk, &inode, name)), Ok(*expected));
                     }
-                    assert_eq!(mount.see(|fs, disk| fs.lookup(disk, &inode, b"is not there")), Err(ext::Error::NotFound));
+                    assert_eq!(
+                        mount.see(|fs, disk| fs.lookup(disk, &inode, b"is not there")),
+                        Err(ext::Error::NotFound)
+                    );
                 }
                 Node::Symlink(target) => {
                     assert_eq!(mount.see(|fs, disk| fs.read_link(disk, &inode)).expect("a link"), *target);
@@ -127,7 +134,8 @@ impl Model {
             let path = path.join(std::ffi::OsStr::from_bytes(name));
             match &self.nodes[number] {
                 Node::File(data) => {
-                    let found = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}: {text}", path.display()));
+                    let found =
+                        std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}: {text}", path.display()));
                     assert!(found == *data, "contents of {} as debugfs finds them", path.display());
                 }
                 Node::Dir { .. } => self.compare_dir(*number, &path, text),

@@ -2,8 +2,8 @@
 
 use crate::image::{Disk, complete};
 use ext::{
-    Access, CommitState, Error, FileSystem, Inode, Io, Journal, JournalPlace, Mapping, Replay, Result, Step, Time, Transaction,
-    Written,
+    Access, CommitState, Error, FileSystem, Inode, Io, Journal, JournalPlace, Mapping, Replay, Result, Step, Time,
+    Transaction, Written,
 };
 
 pub struct Mount {
@@ -60,7 +60,8 @@ impl Mount {
             Err(other) => return Err(other),
         };
         let has_journal = journal.is_some();
-        let mut this = Self { fs, cache, journal: None, log: Vec::new(), device, clock: 1_700_000_000, most_changed: 0 };
+        let mut this =
+            Self { fs, cache, journal: None, log: Vec::new(), device, clock: 1_700_000_000, most_changed: 0 };
         this.change(|tx| tx.mark_mounted(has_journal))?;
         this.flush();
         this.journal = journal;
@@ -244,7 +245,7 @@ impl Mount {
     pub fn clear_tail(&mut self, number: u32, from: u64) -> Result<()> {
         let size = self.cache.block_size as u64;
         let inode = self.inode(number)?;
-        if from % size == 0 {
+        if from.is_multiple_of(size) {
             return Ok(());
         }
         let found = self.see(|fs, disk| fs.map(disk, &inode, (from / size) as u32))?;

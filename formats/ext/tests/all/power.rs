@@ -92,7 +92,12 @@ fn compare(recorded: &Recorded, at: usize, mount: &Mount) {
         let unchanged = |(_, model): &(usize, Model)| model.nodes.get(number).is_none_or(|other| other == node);
         if states.iter().all(unchanged) && states.len() == 3 {
             let found = mount.read(*number).expect("a file");
-            assert!(found == *data, "cut after write {at}: contents of {number}: {} bytes, {}", found.len(), data.len());
+            assert!(
+                found == *data,
+                "cut after write {at}: contents of {number}: {} bytes, {}",
+                found.len(),
+                data.len()
+            );
         }
         let inode = mount.inode(*number).expect("an inode");
         assert_eq!(u32::from(inode.links()), states[is].1.links[number]);

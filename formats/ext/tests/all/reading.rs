@@ -58,9 +58,16 @@ fn compare(mount: &Mount, host: &Path, number: u32) {
         assert_eq!((inode.size(), u64::from(inode.links())), (about.size(), about.nlink()), "{}", path.display());
         if about.is_symlink() {
             let target = std::fs::read_link(&path).expect("a link");
-            assert_eq!(mount.see(|fs, disk| fs.read_link(disk, &inode)).expect("a link"), target.as_os_str().as_bytes());
+            assert_eq!(
+                mount.see(|fs, disk| fs.read_link(disk, &inode)).expect("a link"),
+                target.as_os_str().as_bytes()
+            );
         } else {
-            assert!(mount.read(found[&name]).expect("a file") == std::fs::read(&path).expect("a file"), "{}", path.display());
+            assert!(
+                mount.read(found[&name]).expect("a file") == std::fs::read(&path).expect("a file"),
+                "{}",
+                path.display()
+            );
         }
     }
 }
@@ -81,12 +88,16 @@ fn what_mke2fs_put_in_is_read_back_from_all_kinds() {
         tool("e2fsck", &["-fyD", path]);
         let mount = Mount::new(std::fs::read(&file).expect("the image")).expect("an image");
         compare(&mount, &scratch.0, ROOT);
-        for command in ["mknod disk b 8 300", "mknod pipe p", "ea_set small user.greeting hello", "ea_set small trusted.more xyz"] {
+        for command in
+            ["mknod disk b 8 300", "mknod pipe p", "ea_set small user.greeting hello", "ea_set small trusted.more xyz"]
+        {
             tool("debugfs", &["-w", "-R", command, path]);
         }
         let mount = Mount::new(std::fs::read(&file).expect("the image")).expect("an image");
         let root = mount.inode(ROOT).expect("the root");
-        let find = |name: &[u8]| mount.inode(mount.see(|fs, disk| fs.lookup(disk, &root, name)).expect("a name")).expect("an inode");
+        let find = |name: &[u8]| {
+            mount.inode(mount.see(|fs, disk| fs.lookup(disk, &root, name)).expect("a name")).expect("an inode")
+        };
         assert_eq!((find(b"disk").kind(), find(b"disk").device()), (Some(Kind::BlockDevice), Some((8, 300))));
         assert_eq!(find(b"pipe").kind(), Some(Kind::Fifo));
         let small = find(b"small");
