@@ -120,7 +120,7 @@ CPUS ?= 2
 workloads: build checks-tool ## Programs of Debian's that use threads (Python, make, xz, git, Node.js, Java ...): the same output on Ebb and Linux, and the time of both; CPUS=N
 	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(CHECKS) --cpus $(CPUS) --reference "$$linux" workloads
 
-.PHONY: test-hostile fuzz stress-cores
+.PHONY: test-hostile fuzz stress-cores stress-ext
 test-hostile: build ## A sample of hostile input: random system calls, broken programs and archives
 	$(call say,'Hostile input')
 	@$(HOST_CARGO) build --release -p ebb-fuzz
@@ -133,6 +133,9 @@ fuzz: build ## Random system calls for ten minutes of guest time; SEED=N chooses
 stress-cores: build ## All kinds of work on all cores against each other, for ten minutes; CPUS=N, SEED=N, SECONDS_EACH=N choose others, FAMILIES="NAME..." some
 	@$(HOST_CARGO) build --release -p ebb-fuzz
 	@$(TARGET)/release/ebb-fuzz --cpus $(CPUS) --seed $(or $(SEED),1) stress $(or $(SECONDS_EACH),300) $(FAMILIES)
+
+stress-ext: ## ext2 and ext4 against a model, power cuts and damage, for long; TIMES=N says how many times as long as in `make test`
+	@EXT_STRESS=$(or $(TIMES),20) $(HOST_CARGO) test --quiet --release -p ebb-ext
 
 STRETCH := $(TARGET)/stretch/x86_64-unknown-none/kernel/ebb
 .PHONY: stretch

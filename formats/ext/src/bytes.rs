@@ -1,0 +1,87 @@
+//! Numbers in bytes. Whoever calls these has checked that the number lies inside the bytes; were that wrong, nothing would be read or written
+//! (and a debug build stops).
+
+macro_rules! number {
+    ($get:ident, $put:ident, $type:ty, $from:ident, $to:ident) => {
+        /// The number at this place.
+        pub fn $get(bytes: &[u8], at: usize) -> $type {
+            const LEN: usize = size_of::<$type>();
+            let found = bytes.get(at..).and_then(|rest| rest.first_chunk::<LEN>());
+            debug_assert!(found.is_some(), "a number at {at} of {} bytes", bytes.len());
+            found.map_or(0, |raw| <$type>::$from(*raw))
+        }
+
+        /// Writes the number at this place.
+        pub fn $put(bytes: &mut [u8], at: usize, value: $type) {
+            const LEN: usize = size_of::<$type>();
+            let found = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<LEN>());
+            debug_assert!(found.is_some(), "a number at {at}");
+            if let Some(raw) = found {
+                *raw = value.$to();
+            }
+        }
+    };
+}
+
+number!(le16, put16, u16, from_le_bytes, to_le_bytes);
+number!(le32, put32, u32, from_le_bytes, to_le_bytes);
+number!(be16, put_be16, u16, from_be_bytes, to_be_bytes);
+number!(be32, put_be32, u32, from_be_bytes, to_be_bytes);
+
+/// A number of 64 bits in two halves.
+pub fn halves(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+/// The lower half.
+pub fn low32(value: u64) -> u32 {
+    value as u32
+}
+
+/// The upper half.
+pub fn high32(value: u64) -> u32 {
+    (value >> 32) as u32
+}
+
+/// Whether a bit is set in a bitmap; bits past its end are.
+pub fn bit(map: &[u8], at: u32) -> bool {
+    map.get(at as usize / 8).is_none_or(|byte| byte & 1 << (at % 8) != 0)
+}
+
+/// Sets or clears a bit.
+pub fn set_bit(map: &mut [u8], at: u32, value: bool) {
+    if let Some(byte) = map.get_mut(at as usize / 8) {
+        *byte = *byte & !(1 << (at % 8)) | u8::from(value) << (at % 8);
+    }
+}
+
+/// The first clear bit from here on and below `end`.
+pub fn next_clear(map: &[u8], from: u32, end: u32) -> Option<u32> {
+    let mut at = from;
+    while at < end {
+        if at.is_multiple_of(8) && map.get(at as usize / 8) == Some(&0xff) {
+            at += 8;
+        } else if bit(map, at) {
+            at += 1;
+        } else {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// How many bits are clear from here on, at most `most`, and below `end`.
+pub fn clear_run(map: &[u8], from: u32, end: u32, most: u32) -> u32 {
+    let stop = end.min(from.saturating_add(most));
+    let mut at = from;
+    while at < stop {
+        if at.is_multiple_of(8) && stop - at >= 8 && map.get(at as usize / 8) == Some(&0) {
+            at += 8;
+        } else if bit(map, at) {
+            break;
+        } else {
+            at += 1;
+        }
+    }
+    at - from
+}

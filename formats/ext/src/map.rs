@@ -1,0 +1,190 @@
+//! Which blocks a file has.
+
+use crate::alloc::Use;
+use crate::blocks::Blocks;
+use crate::error::{Error, Result};
+use crate::extent;
+use crate::fs::FileSystem;
+use crate::inode::{Inode, Kind, flag};
+use crate::orphan::Step;
+use crate::transaction::Transaction;
+
+/// Whether blocks of a file hold what was written there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// They do.
+    Yes,
+    /// They are the file's, but it reads as zeros there until they are converted.
+    No,
+}
+
+/// What is at a place of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// Blocks of the disk that lie together.
+    Blocks {
+        /// The first.
+        start: u64,
+        /// How many, from the place that was asked for on.
+        count: u32,
+        /// Whether they hold something.
+        written: Written,
+    },
+    /// Nothing, for at least as many blocks; it reads as zeros.
+    Hole {
+        /// How many.
+        count: u32,
+    },
+}
+
+impl FileSystem {
+    /// Finds which blocks a file has from its block `at` on.
+    ///
+    /// # Errors
+    /// `Invalid` for what has no blocks (a device, a short symbolic link); `Corrupt`, `Absent`, `TooLarge`.
+    pub fn map(&self, blocks: &impl Blocks, inode: &Inode, at: u32) -> Result<Mapping> {
+        self.check_mapped(inode)?;
+        if inode.has_flag(flag::EXTENTS) {
+            self.map_extent(blocks, inode, at)
+        } else {
+            self.map_indirect(blocks, inode, at)
+        }
+    }
+
+    fn check_mapped(&self, inode: &Inode) -> Result<()> {
+        if inode.has_flag(flag::INLINE_DATA) {
+            return Err(Error::Unsupported("inline data"));
+        }
+        match inode.kind() {
+            Some(Kind::File | Kind::Directory) => Ok(()),
+            Some(Kind::Symlink) if !self.is_fast_symlink(inode) => Ok(()),
+            // The journal's inode and other reserved ones are files; what has no mode is none.
+            _ => Err(Error::Invalid),
+        }
+    }
+
+    /// Finds the block of a directory or a symbolic link, which has no holes.
+    pub(crate) fn map_metadata(&self, blocks: &impl Blocks, inode: &Inode, at: u32) -> Result<u64> {
+        match self.map(blocks, inode, at)? {
+            Mapping::Blocks { start, written: Written::Yes, .. } => Ok(start),
+            _ => Err(Error::Corrupt("hole in a directory")),
+        }
+    }
+
+    /// The place of the file's next data, or of its next hole, from block `at` on and before block `end`: for SEEK_DATA and SEEK_HOLE.
+    /// It looks at 64 mappings at most. `Err(at)` in the result says that there is none before that block, where to go on.
+    pub fn seek(
+        &self,
+        blocks: &impl Blocks,
+        inode: &Inode,
+        at: u32,
+        end: u32,
+        data: bool,
+    ) -> Result<core::result::Result<u32, u32>> {
+        let mut at = at;
+        for _ in 0..64 {
+            if at >= end {
+                return Ok(Err(end));
+            }
+            let (count, is_data) = match self.map(blocks, inode, at)? {
+                Mapping::Blocks { count, written, .. } => (count, written == Written::Yes),
+                Mapping::Hole { count } => (count, false),
+            };
+            if is_data == data {
+                return Ok(Ok(at));
+            }
+            at = at.saturating_add(count.max(1));
+        }
+        Ok(Err(at.min(end)))
+    }
+
+    /// Whether freed blocks of this inode held metadata.
+    pub(crate) fn usage_of(&self, inode: &Inode) -> Use {
+        if inode.kind() == Some(Kind::File) { Use::Data } else { Use::Metadata }
+    }
+}
+
+impl<B: Blocks> Transaction<'_, B> {
+    /// Where the file's block `at` would lie best: after the one before it, else in the inode's group.
+    pub(crate) fn goal(&self, inode: &Inode, at: u32) -> Result<u64> {
+        if at > 0
+            && let Mapping::Blocks { start, .. } = self.fs().map(self, inode, at - 1)?
+        {
+            return Ok(start + 1);
+        }
+        let group = (inode.number() - 1) / self.fs().superblock().inodes_per_group;
+        Ok(self.fs().group_start(group) + 1)
+    }
+
+    /// Gives a file blocks in a hole, from its block `at` on: up to `count`, as many as lie together. Where there are blocks already, it tells which.
+    /// `Written::No` needs extents; elsewhere blocks are always written. The size stays.
+    ///
+    /// Blocks that are `Written::Yes` are visible when the transaction is; their contents are the caller's to write before that
+    /// ([`Changes::new_data`](crate::Changes)).
+    ///
+    /// # Errors
+    /// `NoSpace`, `CommitFirst`, `TooLarge`, `Invalid`, `Corrupt`, `Absent`.
+    pub fn allocate(&mut self, inode: &mut Inode, at: u32, count: u32, written: Written) -> Result<Mapping> {
+        let usage = match (self.fs().usage_of(inode), written) {
+            (Use::Data, Written::No) if inode.has_flag(flag::EXTENTS) => Use::Unwritten,
+            (usage, _) => usage,
+        };
+        let hole = match self.fs().map(self, inode, at)? {
+            Mapping::Hole { count } => count,
+            found => return Ok(found),
+        };
+        let size = u64::from(self.fs().block_size());
+        let most = (self.fs().max_file_size(inode) / size).saturating_sub(at.into());
+        if most == 0 {
+            return Err(Error::TooLarge);
+        }
+        let count = count.min(hole).min(most.min(u32::MAX.into()) as u32).max(1);
+        let found = if inode.has_flag(flag::EXTENTS) {
+            self.allocate_extent(inode, at, count, usage)?
+        } else {
+            self.allocate_indirect(inode, at, count, usage)?
+        };
+        self.put_inode(inode)?;
+        Ok(found)
+    }
+
+    /// Makes unwritten blocks of a file visible, from block `at` on; what they are to hold is on the disk. Tells how many blocks of
+    /// the file it has seen to: the caller goes on after them.
+    pub fn convert(&mut self, inode: &mut Inode, at: u32, count: u32) -> Result<u32> {
+        let (seen, written) = match self.fs().map(self, inode, at)? {
+            Mapping::Blocks { count, written, .. } => (count, written),
+            Mapping::Hole { count } => (count, Written::Yes),
+        };
+        let seen = seen.min(count);
+        if written == Written::No && seen > 0 {
+            self.convert_extent(inode, at, seen)?;
+            self.put_inode(inode)?;
+        }
+        Ok(seen)
+    }
+
+    /// Takes blocks from a file, `from` to before `end`: a hole is punched. One step of it: to be called again, in another transaction,
+    /// until it says `Done`. Bytes of blocks that are only partly in the hole are the caller's to clear.
+    pub fn punch(&mut self, inode: &mut Inode, from: u32, end: u32) -> Result<Step> {
+        self.fs().check_mapped(inode)?;
+        let usage = self.fs().usage_of(inode);
+        let step = if from >= end {
+            Step::Done
+        } else if inode.has_flag(flag::EXTENTS) {
+            self.remove_extents(inode, from, end, usage)?
+        } else {
+            self.remove_indirect(inode, from, end, usage)?
+        };
+        self.put_inode(inode)?;
+        Ok(step)
+    }
+
+    /// Prepares a new inode's 60 bytes for having blocks.
+    pub(crate) fn start_mapping(&self, inode: &mut Inode) {
+        use crate::superblock::feature;
+        if self.fs().superblock().has_incompat(feature::EXTENTS) {
+            inode.set_flags(inode.flags() | flag::EXTENTS);
+            extent::init_root(inode.block_field_mut());
+        }
+    }
+}
