@@ -13,7 +13,7 @@
 //! | `format` | [`Format`], and what it says of its files |
 //! | `volume` | [`Volume`]: a file system that is mounted, its inodes, and its [`View`] |
 //! | `node` | its files |
-//! | `erofs` ... | the formats |
+//! | `erofs`, `ext` | the formats |
 //!
 //! *Who owns what.* The [`FileSystem`](super::FileSystem) owns its volume from its first mount until the last one ends ([`FileSystem::keep`](super::FileSystem::keep)). The volume owns the inodes, so that a name leads to the same inode again; those that nobody uses are thrown out when
 //! there are many. Inodes name their volume weakly, and fail with EIO when it is gone. An inode owns the page cache of its content, which ends with it. The end of a volume frees its inodes one by one, in the time of whoever gives up the last mount.
@@ -21,6 +21,7 @@
 //! *Bad input.* What is on a disk may be anything. A format finds what contradicts itself: EUCLEAN, and a line in the kernel's log for the first time.
 
 pub mod erofs;
+pub mod ext;
 mod format;
 mod node;
 mod volume;
