@@ -582,6 +582,11 @@ pub fn work_at_ends(task: TaskRef) {
     }
 }
 
+/// Whether the calling task works at ends.
+pub fn works_at_ends(cx: &Cx) -> bool {
+    tasks::current(cx).sched().is_some_and(|words| Words(words).works_at_ends())
+}
+
 /// The calling task does not work at ends any more.
 pub fn leave_ends(cx: &Cx) {
     if let Some(words) = tasks::current(cx).sched() {

@@ -258,6 +258,7 @@ impl Endpoint {
     pub(super) fn leave_peers(&self, cx: &Cx) {
         // Whoever has sent something learns that it was not read, or that he has sent nothing.
         let is_unread = self.inbox.lock(cx).close();
+        garbage::leave_messages(self, cx);
         if self.kind == Kind::Datagram {
             return;
         }

@@ -16,15 +16,18 @@
 //! No more than [`MOST_IN_FLIGHT`] sockets can be in flight; who sends more waits until the garbage among them is gone ([`make_room_async`]), and gets ETOOMANYREFS if there are
 //! still as many, as a user does on Linux (there
 //! the limit is the user's RLIMIT_NOFILE). Files that are no sockets are not counted.
+//!
+//! Open files in messages are charged to whom the inbox is. Where that is nobody, as the socket was made outside of the group whose last member ends, another task throws the messages away ([`leave_messages`]): how many
+//! there are is not in what was agreed for that group's end.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
-use refs::{SpinLock, TempRc, WeakRc};
+use refs::{SpinLock, TempRc, WaitList, WeakRc};
 use tasks::{Body, Next};
 
 use super::inbox::{Inbox, Rights};
@@ -33,6 +36,7 @@ use crate::error::{Errno, Result};
 use crate::fs::OpenFile;
 use crate::fs::in_flight::{self, InFlight};
 use crate::pieces::{Pieces, free_in_pieces};
+use crate::sched::{self, SCHEDULER};
 
 /// How many sockets can be in flight: as many as a user has descriptors on Linux by default.
 const MOST_IN_FLIGHT: usize = 1024;
@@ -40,9 +44,10 @@ const MOST_IN_FLIGHT: usize = 1024;
 /// The sockets in flight, by the address of their description, and some that were.
 static SOCKETS: SpinLock<BTreeMap<usize, WeakRc<OpenFile>>> = SpinLock::new(BTreeMap::new());
 
-/// Starts the task. Called once, before the first process.
+/// Starts the tasks. Called once, before the first process.
 pub fn start() {
-    tasks::spawn(&crate::sched::SCHEDULER, Box::new(Collector), |_, _| ());
+    tasks::spawn(&SCHEDULER, Box::new(Collector), |_, _| ());
+    tasks::spawn(&SCHEDULER, Box::new(Thrower), |_, _| ());
 }
 
 /// How many transfers have begun, and how many of those have ended.
@@ -192,6 +197,46 @@ fn throw_away(file: &OpenFile, cx: &Cx) {
             free_in_pieces(messages);
         }
     });
+}
+
+/// Messages that a task throws away.
+static LEFT: SpinLock<VecDeque<Inbox>> = SpinLock::new(VecDeque::new());
+/// Where it waits.
+static WORK: WaitList = WaitList::new();
+
+/// A socket ends whose inbox is closed. If that is because a program is made to end, and nobody is charged for open files in its messages, a task throws them away.
+pub(super) fn leave_messages(endpoint: &Endpoint, cx: &Cx) {
+    if !sched::works_at_ends(cx) {
+        return;
+    }
+    let _transfer = Transfer::begin();
+    let messages = endpoint.inbox.lock(cx).give_up();
+    if let Some(messages) = messages {
+        LEFT.lock(cx).push_back(messages);
+        WORK.wake_all();
+    }
+}
+
+/// The task.
+struct Thrower;
+
+impl Body for Thrower {
+    fn run_async(&mut self, cx: &mut Cx) -> Next {
+        loop {
+            let waker = tasks::prepare(cx);
+            WORK.register(waker, cx);
+            let messages = LEFT.lock(cx).pop_front();
+            let Some(mut messages) = messages else {
+                tasks::park_async(cx);
+                continue;
+            };
+            tasks::finish_wait(cx);
+            if messages.free_piece() {
+                LEFT.lock(cx).push_front(messages);
+            }
+            return Next::Again;
+        }
+    }
 }
 
 /// Calls `each` with the endpoint of a socket, and with those that wait in its backlog.

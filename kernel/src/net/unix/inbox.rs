@@ -211,6 +211,19 @@ impl Inbox {
         all
     }
 
+    /// Takes all messages out of one that is closed, if there are open files in them and nobody is charged for those.
+    pub fn give_up(&mut self) -> Option<Inbox> {
+        if self.held.payer().is_some() || self.held.count(Held::InFlight) == 0 {
+            return None;
+        }
+        Some(Inbox {
+            packets: core::mem::take(&mut self.packets),
+            bytes: core::mem::take(&mut self.bytes),
+            held: self.held.copy(Held::Socket),
+            ..Inbox::default()
+        })
+    }
+
     /// The open files in all messages.
     pub fn rights(&self) -> impl Iterator<Item = &InFlight> {
         self.packets.iter().flat_map(|packet| &packet.rights)

@@ -157,5 +157,6 @@ impl Endpoint {
     fn was_not_accepted(&self, cx: &Cx) {
         self.reset_peer(cx);
         self.signal_peer(Events::IN, Band::HangUp, cx);
+        garbage::leave_messages(self, cx);
     }
 }
