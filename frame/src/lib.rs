@@ -36,9 +36,9 @@ pub mod entropy;
 #[cfg(target_os = "none")]
 pub mod irq;
 pub mod mm;
+pub mod pci;
 #[cfg(target_os = "none")]
 pub mod power;
-pub mod pci;
 #[cfg(all(target_os = "none", feature = "selftest"))]
 pub mod selftest;
 #[cfg(target_os = "none")]

@@ -180,13 +180,7 @@ impl Device {
     /// Has the device's interrupt of that number handled by `handler`, called with `id`, on a core. `None` if it has no such interrupt, it is in use, or there are no vectors left.
     ///
     /// An interrupt may arrive once more after it was dropped, as one of whoever has its vector then: handlers are called without a reason at times.
-    pub fn interrupt(
-        &self,
-        number: usize,
-        core: usize,
-        handler: fn(&IrqCx, usize),
-        id: usize,
-    ) -> Option<Interrupt> {
+    pub fn interrupt(&self, number: usize, core: usize, handler: fn(&IrqCx, usize), id: usize) -> Option<Interrupt> {
         let table = self.table.as_ref()?;
         if number >= self.interrupts() {
             return None;
@@ -205,7 +199,12 @@ impl Device {
         table.entries.write(at + 4, 0_u32);
         table.entries.write(at + 8, data);
         table.entries.write(at + 12, 0_u32);
-        Some(Interrupt { function: self.function, entry: table.entries.part(at, ENTRY_BYTES)?, number, _vector: vector })
+        Some(Interrupt {
+            function: self.function,
+            entry: table.entries.part(at, ENTRY_BYTES)?,
+            number,
+            _vector: vector,
+        })
     }
 }
 

@@ -25,9 +25,9 @@ pub(crate) use bus::{ConfigAccess, Hole};
 
 #[cfg(target_os = "none")]
 mod device;
+#[cfg(not(target_os = "none"))]
+pub use crate::hosted::pci::{Device, Interrupt};
 #[cfg(target_os = "none")]
 pub(crate) use device::init;
 #[cfg(target_os = "none")]
 pub use device::{Device, Interrupt};
-#[cfg(not(target_os = "none"))]
-pub use crate::hosted::pci::{Device, Interrupt};

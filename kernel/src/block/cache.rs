@@ -168,7 +168,8 @@ pub fn give_back() -> bool {
     let taken = CACHES.try_with(|caches| {
         let mut taken = 0;
         for cache in caches.iter() {
-            taken += cache.with(|cache| cache.content.try_with(|content| content.take_away(TAKEN_AT_ONCE)).unwrap_or(0));
+            taken +=
+                cache.with(|cache| cache.content.try_with(|content| content.take_away(TAKEN_AT_ONCE)).unwrap_or(0));
             if taken >= TAKEN_AT_ONCE {
                 break;
             }
@@ -639,7 +640,8 @@ impl Cache {
                 Keep::Nothing => Wanted::Once(count),
             };
             let index = page_index(at)?;
-            let outcome = self.with_page(index, wanted, cx, |frame| Ok(frame.reader(within..within + len).copy_to(to)?));
+            let outcome =
+                self.with_page(index, wanted, cx, |frame| Ok(frame.reader(within..within + len).copy_to(to)?));
             at += (left - to.remaining()) as u64;
             match outcome {
                 Ok(_) => {}
@@ -781,7 +783,8 @@ impl Cache {
         waker: Option<Waker>,
         cx: &Cx,
     ) -> Step<()> {
-        let pages = (range.start / PAGE).min(u64::from(u32::MAX)) as u32..range.end.div_ceil(PAGE).min(u64::from(self.end())) as u32;
+        let pages = (range.start / PAGE).min(u64::from(u32::MAX)) as u32
+            ..range.end.div_ceil(PAGE).min(u64::from(self.end())) as u32;
         if let Some(waker) = waker {
             self.written.register(waker, cx);
             self.device().room().register(waker, cx);
@@ -821,7 +824,10 @@ impl Cache {
 
     /// Forgets the pages of a range that nobody works on, those that are dirty as well if `with_dirty` says so: the device's content is another.
     pub fn forget(&self, range: Range<u64>, with_dirty: bool, cx: &Cx) {
-        let (mut at, end) = ((range.start / PAGE).min(u64::from(u32::MAX)) as u32, range.end.div_ceil(PAGE).min(u64::from(self.end())) as u32);
+        let (mut at, end) = (
+            (range.start / PAGE).min(u64::from(u32::MAX)) as u32,
+            range.end.div_ceil(PAGE).min(u64::from(self.end())) as u32,
+        );
         let mut content = self.content.lock(cx);
         while let Some((index, page)) = content.pages.next(at).filter(|(index, _)| *index < end) {
             match page.state {
@@ -1092,7 +1098,8 @@ mod tests {
                 let mut random = Random(seed + 100);
                 for _ in 0..4000 {
                     let at = random.next(SIZE as u64 + 10);
-                    let len = 1 + random.next(if random.next(4) == 0 { 40_000 } else { 700 }) as usize;
+                    let most = if random.next(4) == 0 { 40_000 } else { 700 };
+                    let len = 1 + random.next(most) as usize;
                     let end = model.len().min(at as usize + len);
                     match random.next(10) {
                         0..=3 => {

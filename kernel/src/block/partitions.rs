@@ -142,14 +142,14 @@ fn find_gpt(sectors: u64, block: u32, header: u64, read: &mut ReadAt<'_>) -> Ste
     }
     let sum = u32_at(&head, 16);
     head[16..20].fill(0);
-    let (table, count, size, table_sum) =
-        (u64_at(&head, 72), u32_at(&head, 80), u32_at(&head, 84), u32_at(&head, 88));
+    let (table, count, size, table_sum) = (u64_at(&head, 72), u32_at(&head, 80), u32_at(&head, 84), u32_at(&head, 88));
     let is_size = size.is_power_of_two() && (128..=4096).contains(&size);
     if crc32(&head[..len]) != sum || !is_size || count > MOST_ENTRIES || table == 0 {
         return Ok(None);
     }
     let bytes = u64::from(count) * u64::from(size);
-    let at = table.checked_mul(block_bytes).filter(|at| at.checked_add(bytes).is_some_and(|end| end <= sectors * SECTOR));
+    let at =
+        table.checked_mul(block_bytes).filter(|at| at.checked_add(bytes).is_some_and(|end| end <= sectors * SECTOR));
     let Some(at) = at else { return Ok(None) };
     let mut entries = vec![0; bytes as usize];
     read(at, &mut entries)?;

@@ -50,7 +50,8 @@ impl Request {
     pub fn is_within(&self, limits: &Limits) -> bool {
         let has_sectors = self.sector.checked_add(self.sectors.into()).is_some_and(|end| end <= limits.sectors);
         let needed = (u64::from(self.sectors) * SECTOR).div_ceil(PAGE_SIZE as u64);
-        let has_frames = self.sectors > 0 && self.frames.len() as u64 == needed && self.frames.len() <= limits.most_frames;
+        let has_frames =
+            self.sectors > 0 && self.frames.len() as u64 == needed && self.frames.len() <= limits.most_frames;
         let may_write = !limits.is_read_only;
         match self.operation {
             Operation::Read => has_sectors && has_frames,
@@ -168,8 +169,7 @@ pub fn transfer_async(
     sectors: (u64, u32),
     frames: Vec<UFrame>,
 ) -> Result<Vec<UFrame>> {
-    let start =
-        |waker, cx: &Cx| Transfer::start(device, operation, sectors, frames.clone(), waker, cx);
+    let start = |waker, cx: &Cx| Transfer::start(device, operation, sectors, frames.clone(), waker, cx);
     let transfer = wait_async(cx, start)?;
     wait_async(cx, |waker, cx| transfer.get(cx).poll(waker, cx))
 }

@@ -10,14 +10,12 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use frame::Cx;
 use frame::mm::{Reader, Writer};
 use linux_raw_sys::ioctl::{
-    BLKALIGNOFF, BLKBSZGET, BLKDISCARD, BLKDISCARDZEROES, BLKFLSBUF, BLKGETSIZE, BLKGETSIZE64, BLKIOMIN, BLKIOOPT, BLKPBSZGET, BLKRAGET,
-    BLKROGET, BLKROTATIONAL, BLKRRPART, BLKSSZGET, BLKZEROOUT,
+    BLKALIGNOFF, BLKBSZGET, BLKDISCARD, BLKDISCARDZEROES, BLKFLSBUF, BLKGETSIZE, BLKGETSIZE64, BLKIOMIN, BLKIOOPT,
+    BLKPBSZGET, BLKRAGET, BLKROGET, BLKROTATIONAL, BLKRRPART, BLKSSZGET, BLKZEROOUT,
 };
 use refs::{StrongRc, Waker, WeakRc};
 
-use crate::block::{
-    self, Depth, Keep, MAJOR, Operation, ReadAhead, SECTOR, SyncProgress, Transfer, Volume,
-};
+use crate::block::{self, Depth, Keep, MAJOR, Operation, ReadAhead, SECTOR, SyncProgress, Transfer, Volume};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};

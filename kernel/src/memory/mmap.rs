@@ -234,9 +234,9 @@ impl AddressSpace {
                 Ok(start) => return Ok(start),
                 Err(Stop::Error(error)) => return Err(error),
                 Err(Stop::Pause(_) | Stop::Again) => {}
-                Err(
-                    Stop::Block | Stop::BlockUntil(_) | Stop::BlockOnDevice | Stop::Fault(_) | Stop::NoMemory,
-                ) => return Err(Errno::ENOMEM),
+                Err(Stop::Block | Stop::BlockUntil(_) | Stop::BlockOnDevice | Stop::Fault(_) | Stop::NoMemory) => {
+                    return Err(Errno::ENOMEM);
+                }
             }
         }
     }

@@ -15,8 +15,7 @@ use crate::error::{Errno, Result};
 use crate::fs::inode_file::remove_privileges;
 use crate::fs::read_write::{
     CopyEnd, MOST_BYTES, Position, TransferFlags, Waits, check, check_ranges, copy_async, read_async, read_piece_async,
-    sync_async,
-    write_async, write_piece_async,
+    sync_async, write_async, write_piece_async,
 };
 use crate::fs::{FileKind, InodeFlags, Lseek, OpenFile, OpenFlags, reserve_fd, tmpfs};
 use crate::pipe::{self, PipeEnd};

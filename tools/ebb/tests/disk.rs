@@ -174,7 +174,8 @@ fn a_disk_that_is_read_only_stays_as_it_is() {
     let bytes = pattern(MIB, 3);
     let disk = image(directory.path(), "disk", &bytes);
     let read_only = format!("{disk}:ro");
-    let script = "cat /sys/block/vda/ro; if echo x | dd of=/dev/vda; then echo written; fi; head -c 4 /dev/vda >/dev/null";
+    let script =
+        "cat /sys/block/vda/ro; if echo x | dd of=/dev/vda; then echo written; fi; head -c 4 /dev/vda >/dev/null";
     let output = run(&[&read_only], "1", script);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n");
     assert!(String::from_utf8_lossy(&output.stderr).contains("Operation not permitted"));
@@ -187,7 +188,9 @@ fn an_image_that_cannot_be_used_is_said_with_what_helps() {
     let directory = directory();
     let missing = directory.path().join("missing").to_str().expect("text").to_owned();
     let empty = image(directory.path(), "empty", b"");
-    for (disk, message) in [(missing.as_str(), "truncate -s"), (&empty, "not even one sector"), ("/dev/null", "neither")] {
+    for (disk, message) in
+        [(missing.as_str(), "truncate -s"), (&empty, "not even one sector"), ("/dev/null", "neither")]
+    {
         let output = run(&[disk], "1", "true");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(119), "{stderr}");

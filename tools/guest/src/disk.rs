@@ -26,7 +26,11 @@ impl FromStr for Disk {
             Some(path) => (path, true),
             None => (text, false),
         };
-        if path.is_empty() { Err("expected IMAGE or IMAGE:ro".into()) } else { Ok(Self { path: path.into(), is_read_only }) }
+        if path.is_empty() {
+            Err("expected IMAGE or IMAGE:ro".into())
+        } else {
+            Ok(Self { path: path.into(), is_read_only })
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use tasks::StackSource;
 
 use super::memory_map::{self, LoaderInfo};
 use super::{
-    apic, copy, core_block, cores, descriptors, features, fpu, ioapic, kernel_map, link_pages, pci, rtc, stacks, stop, tsc,
-    user_mode,
+    apic, copy, core_block, cores, descriptors, features, fpu, ioapic, kernel_map, link_pages, pci, rtc, stacks, stop,
+    tsc, user_mode,
 };
 use crate::boot::{BootInfo, config};
 use crate::mm::BootModule;

@@ -36,15 +36,8 @@ const TOPOLOGY: u64 = 1 << 10;
 const MULTI_QUEUE: u64 = 1 << 12;
 const DISCARD: u64 = 1 << 13;
 const WRITE_ZEROES: u64 = 1 << 14;
-const WANTED: u64 = SIZE_MAX
-    | SEG_MAX
-    | READ_ONLY
-    | BLOCK_SIZE
-    | FLUSH
-    | TOPOLOGY
-    | MULTI_QUEUE
-    | DISCARD
-    | WRITE_ZEROES;
+const WANTED: u64 =
+    SIZE_MAX | SEG_MAX | READ_ONLY | BLOCK_SIZE | FLUSH | TOPOLOGY | MULTI_QUEUE | DISCARD | WRITE_ZEROES;
 
 /// Each slot of a queue has so many bytes: the header, what is to be discarded, and the status.
 const SLOT_BYTES: usize = 64;
@@ -194,7 +187,10 @@ impl Disk {
         let largest = if transport.has(SIZE_MAX) { config.largest_segment } else { u32::MAX };
         let queues: Vec<DiskQueue> = (0..wanted).map_while(|number| queue(&transport, number, largest)).collect();
         let Some(most) = queues.iter().map(|queue| queue.ring.with(|ring| ring.queue.most_segments())).min() else {
-            return Err(fail(&transport, "it has no queue with an interrupt of its own, or there is no memory for one"));
+            return Err(fail(
+                &transport,
+                "it has no queue with an interrupt of its own, or there is no memory for one",
+            ));
         };
         // The header and the status are segments, too.
         limits.most_frames = limits.most_frames.min(most.saturating_sub(2));
@@ -276,11 +272,9 @@ impl Ring {
         self.headers.store(base + STATUS_AT, NOT_YET);
         let mut request = request;
         let lent = DmaMap::new(domain, core::mem::take(&mut request.frames));
-        let (Some(header), Some(range), Some(status)) = (
-            self.headers.address(base),
-            self.headers.address(base + RANGE_AT),
-            self.headers.address(base + STATUS_AT),
-        ) else {
+        let (Some(header), Some(range), Some(status)) =
+            (self.headers.address(base), self.headers.address(base + RANGE_AT), self.headers.address(base + STATUS_AT))
+        else {
             request.frames = lent.take_back();
             return Err(request);
         };

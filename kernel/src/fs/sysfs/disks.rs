@@ -111,7 +111,7 @@ fn entries(number: usize, disk: &'static Disk, cx: &Cx) -> Entries {
 }
 
 fn queue(limits: &Limits) -> Entries {
-        let bytes = |sectors: u32| u64::from(sectors) * 512;
+    let bytes = |sectors: u32| u64::from(sectors) * 512;
     [
         text("logical_block_size", limits.logical_block),
         text("hw_sector_size", limits.logical_block),
