@@ -817,7 +817,7 @@ impl Cache {
                 Phase::Flush(begun @ None) => {
                     *begun = Some(Transfer::start(self.device(), Operation::Flush, (0, 0), Vec::new(), None, cx)?);
                 }
-                Phase::Flush(Some(flush)) => return Ok(flush.get(cx).poll(waker, cx).map(|_| ())?),
+                Phase::Flush(Some(flush)) => return flush.get(cx).poll(waker, cx).map(|_| ()),
             }
         }
     }

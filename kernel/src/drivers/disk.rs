@@ -73,7 +73,7 @@ impl BlockFile {
     fn check_alignment(&self, offset: u64, len: usize) -> Result<()> {
         let block = u64::from(self.volume.disk.device.limits().logical_block);
         let is_direct = self.is_direct.load(Ordering::Relaxed);
-        if is_direct && (offset | len as u64) % block != 0 { Err(Errno::EINVAL) } else { Ok(()) }
+        if is_direct && !(offset | len as u64).is_multiple_of(block) { Err(Errno::EINVAL) } else { Ok(()) }
     }
 }
 

@@ -54,7 +54,7 @@ fn find_in_memory() {
     let pointer = LOADER_INFO.get().and_then(|info| info.root_pointer);
     let space = pointer.and_then(|pointer| acpi::config_space(&cores::DirectMap, pointer));
     if let Some(space) = space
-        && space.base + (u64::from(space.last_bus) + 1 << 20) <= LIMIT
+        && space.base + ((u64::from(space.last_bus) + 1) << 20) <= LIMIT
     {
         LAST_BUS.store(space.last_bus.into(), Ordering::Relaxed);
         BASE.store(space.base, Ordering::Relaxed);
@@ -63,7 +63,7 @@ fn find_in_memory() {
 
 fn config_space() -> Option<Range<u64>> {
     let base = BASE.load(Ordering::Relaxed);
-    (base != 0).then(|| base..base + (LAST_BUS.load(Ordering::Relaxed) + 1 << 20))
+    (base != 0).then(|| base..base + ((LAST_BUS.load(Ordering::Relaxed) + 1) << 20))
 }
 
 /// The configuration space.
