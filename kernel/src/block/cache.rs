@@ -1153,7 +1153,8 @@ mod tests {
                 let mut random = Random(seed + 100);
                 for _ in 0..4000 {
                     let at = random.next(SIZE as u64 + 10);
-                    let len = 1 + random.next(if random.next(4) == 0 { 40_000 } else { 700 }) as usize;
+                    let most = if random.next(4) == 0 { 40_000 } else { 700 };
+                    let len = 1 + random.next(most) as usize;
                     let end = model.len().min(at as usize + len);
                     match random.next(10) {
                         0..=3 => {

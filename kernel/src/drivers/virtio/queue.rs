@@ -344,11 +344,18 @@ mod tests {
             for size in [4, 64, 256] {
                 let mut queue = queue(size, features);
                 let mut device = Device::of(&queue);
+                // The numbers of entries begin anew soon.
+                let begin = 65_400;
+                (queue.available, queue.told, queue.used) = (begin, begin, begin);
+                (device.seen, device.used) = (begin, begin);
+                for ring in [1, 2] {
+                    simulated::write(device.addresses[ring] + 2, &begin.to_le_bytes());
+                }
                 let map = DmaMap::new(simulated::domain(), vec![UFrame::zeroed().unwrap()]);
                 let mut random = Random(size.into());
                 let mut expected = BTreeMap::new();
                 let (mut pushed, mut popped) = (0, 0);
-                while popped < 70_000 {
+                while popped < 500 {
                     if random.next(2) == 0 {
                         let count = 1 + random.next(queue.most_segments() as u64) as usize;
                         if queue.push(&segments(&map, count), pushed).is_ok() {
@@ -401,7 +408,7 @@ mod tests {
     fn a_bad_device_is_found_out_and_gets_nothing_twice() {
         let _machine = crate::block::test_memory();
         let (mut rounds, mut broken) = (0, 0);
-        for seed in 0..400 {
+        for seed in 0..150 {
             for features in all_features() {
                 let mut random = Random(seed);
                 let mut queue = queue(if seed % 2 == 0 { 64 } else { 128 }, features);
@@ -445,6 +452,6 @@ mod tests {
                 assert_eq!(rest, under_way, "each comes back, however broken the device is");
             }
         }
-        assert!(rounds > 5_000 && broken > 500, "{rounds} {broken}");
+        assert!(rounds > 2_000 && broken > 200, "{rounds} {broken}");
     }
 }
