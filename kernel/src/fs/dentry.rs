@@ -156,7 +156,8 @@ fn unlink_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
         return Err(Errno::EBUSY.into());
     }
-    let named = Named { me: Some(me.as_dyn()), directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
+    let named =
+        Named { me: Some(me.as_dyn()), directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
     parent.inode.ops.unlink(&named, cx)?;
     dnotify::directory_changed(&parent.inode, dnotify::Events::DELETE, cx);
     Ok(())
@@ -190,7 +191,8 @@ fn remove_directory_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
         return Err(Errno::EBUSY.into());
     }
-    let named = Named { me: Some(me.as_dyn()), directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
+    let named =
+        Named { me: Some(me.as_dyn()), directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
     parent.inode.ops.remove_directory(&named, cx)?;
     dnotify::directory_changed(&parent.inode, dnotify::Events::DELETE, cx);
     Ok(())

@@ -86,17 +86,18 @@ pub struct FileSystem {
 impl FileSystem {
     /// A new instance.
     pub fn new(name: &'static str, magic: u32, options: Vec<u8>) -> StrongRc<FileSystem> {
-        Self::with_tree(name, magic, options, 0, SpinLock::new(()))
+        let tree = SpinLock::new(());
+        Self::with_tree(name, magic, options, 0, tree)
     }
 
     /// A new instance that is stacked on others, of which the deepest has `depth` - 1. Who holds the `tree` of a file system may take those of what it is stacked on.
     pub fn stacked(name: &'static str, magic: u32, options: Vec<u8>, depth: u8) -> StrongRc<FileSystem> {
-        // A class of locks for each depth.
-        let tree = match depth {
-            1 => SpinLock::new(()),
-            _ => SpinLock::new(()),
-        };
-        Self::with_tree(name, magic, options, depth, tree)
+        if depth == 1 {
+            let tree_of_stack = SpinLock::new(());
+            return Self::with_tree(name, magic, options, depth, tree_of_stack);
+        }
+        let tree_of_deep_stack = SpinLock::new(());
+        Self::with_tree(name, magic, options, depth, tree_of_deep_stack)
     }
 
     fn with_tree(

@@ -201,7 +201,9 @@ fn make<'cx>(
             set_metadata(&existing, attributes, cx);
             return Ok(None);
         }
-        at_once(directory.ops.unlink(&Named { me: None, directory: &directory, name: &name, inode: Some(&existing) }, cx))?;
+        at_once(
+            directory.ops.unlink(&Named { me: None, directory: &directory, name: &name, inode: Some(&existing) }, cx),
+        )?;
     }
     let is_linked = entry.links > 1 && kind != FileKind::Directory;
     let first = links.get(&entry.identity).and_then(|inode| inode.upgrade(cx).ok()).filter(|_| is_linked);

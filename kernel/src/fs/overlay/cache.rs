@@ -94,4 +94,3 @@ impl Pieces for Names<Entry> {
         self.take_some().is_some()
     }
 }
-

@@ -299,4 +299,3 @@ fn take_old(node: &Node, cx: &Cx) -> Option<Box<Copy>> {
         }
     }
 }
-

@@ -123,13 +123,7 @@ impl<'a> Descent<'a> {
 ///
 /// # Errors
 /// Those of the layers; EPERM: see [`Redirect::NoFollow`].
-pub fn look_up(
-    overlay: &Overlay,
-    parent: &Below,
-    name: &[u8],
-    me: Option<&dyn VfsCaller>,
-    cx: &Cx,
-) -> Step<Found> {
+pub fn look_up(overlay: &Overlay, parent: &Below, name: &[u8], me: Option<&dyn VfsCaller>, cx: &Cx) -> Step<Found> {
     let mut found = Found::default();
     let mut descent = Descent { overlay, parent, query: Cow::Borrowed(name), next: 0 };
     let mut is_hidden = false;

@@ -36,9 +36,7 @@ use linux_raw_sys::general::{AT_FDCWD, OVERLAYFS_SUPER_MAGIC};
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::walk::{self, WalkFlags};
-use super::{
-    Dentry, DeviceNumber, FileKind, FileSystem, Inode, Instance, MountFlags, Path, VfsCaller, next_device,
-};
+use super::{Dentry, DeviceNumber, FileKind, FileSystem, Inode, Instance, MountFlags, Path, VfsCaller, next_device};
 use crate::error::{Errno, Result};
 use crate::step::{Step, Stop};
 use layers::Found;

@@ -33,7 +33,14 @@ fn shows_lower(inode: &Inode, own: &Below) -> bool {
 impl Overlay {
     /// Sees to it that a directory that goes to another name shows there what it shows now: of the layers below, what is under its old name, or nothing although there is
     /// something under the new one (`covers`).
-    fn prepare_move(&self, from: &Named<'_, '_>, stays_in: bool, inode: &TempRc<'_, Inode>, covers: bool, cx: &Cx) -> Step<()> {
+    fn prepare_move(
+        &self,
+        from: &Named<'_, '_>,
+        stays_in: bool,
+        inode: &TempRc<'_, Inode>,
+        covers: bool,
+        cx: &Cx,
+    ) -> Step<()> {
         let own = below(inode)?;
         let Some(upper) = own.upper(cx).filter(|upper| upper.kind == FileKind::Directory) else { return Ok(()) };
         if own.lowers.is_empty() {

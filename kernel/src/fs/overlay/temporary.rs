@@ -113,7 +113,9 @@ impl Overlay {
     pub fn sweep(&self, me: Option<&dyn VfsCaller>, cx: &Cx) {
         self.give_up_copies(cx);
         let mut time_slice = TimeSlice::default();
-        while let Some(litter) = self.litter.lock(cx).pop() {
+        loop {
+            let next = self.litter.lock(cx).pop();
+            let Some(litter) = next else { return };
             match self.remove(&litter, me, cx) {
                 Ok(()) | Err(Stop::Error(_)) => {}
                 Err(_) => {

@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::{SpinGuard, SpinLock, StrongRc, TempRc};
 
-use crate::fs::names::Names;
 use super::file::RegularFile;
 use super::recent::{self, Version};
 use crate::error::{Errno, Result};
+use crate::fs::names::Names;
 use crate::fs::{
     Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeFlags, InodeOps, Metadata, Named, Rename,
     Timestamp, VfsCaller, look_for_closed,

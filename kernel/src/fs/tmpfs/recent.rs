@@ -12,8 +12,8 @@ use frame::Cx;
 use frame::cpu::PerCore;
 use refs::{SpinLock, TempRc, WeakRc};
 
-use crate::fs::names::hash_of;
 use crate::fs::Inode;
+use crate::fs::names::hash_of;
 
 /// How many names a core remembers, each in a place that follows from it.
 const PLACES: usize = 64;

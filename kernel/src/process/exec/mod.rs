@@ -35,7 +35,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::open::open_program;
 use crate::fs::walk::WalkFlags;
-use crate::fs::{Executable, FdFlags, FileTable, MountFlags, Inode, OpenFile};
+use crate::fs::{Executable, FdFlags, FileTable, Inode, MountFlags, OpenFile};
 use crate::memory::overcommit::Privilege;
 use crate::memory::{AddressSpace, Limits};
 use crate::process;
@@ -280,8 +280,12 @@ fn credentials_for(file: &OpenFile, me: &Current, cx: &Cx) -> Result<(Credential
     let is_trusted = !file.location.mount.get(cx).flags().contains(MountFlags::NO_SUID);
     let sets_ids = is_trusted && !no_new_privileges;
     let has_group = mode & (abi::S_ISGID | abi::S_IXGRP) == abi::S_ISGID | abi::S_IXGRP;
-    let attribute =
-        Inode::kept(&inode, cx).attributes.lock(cx).as_ref().and_then(|all| all.get(FileCapabilities::ATTRIBUTE)).cloned();
+    let attribute = Inode::kept(&inode, cx)
+        .attributes
+        .lock(cx)
+        .as_ref()
+        .and_then(|all| all.get(FileCapabilities::ATTRIBUTE))
+        .cloned();
     let program = Execution {
         user: (sets_ids && mode & abi::S_ISUID != 0).then_some(Uid::new(uid)),
         group: (sets_ids && has_group).then_some(Gid::new(gid)),
