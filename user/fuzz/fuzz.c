@@ -146,6 +146,7 @@ static const char *const paths[] = {
     "a", "b", "d", "d/a", "d/e", "d/e/f", ".", "..", "/", "link", "loop", "dangling", "fifo", "", "a/b", "//d//../a", "d/",
     "program", "long", "/proc/self/exe",
     // In place of the question mark stands the worker's number.
+    "ov/m", "ov/m/a", "ov/m/d", "ov/m/d/b", "ov/m/new", "ov/m/d/new", "ov/u/a",
     "cg/w?", "cg/w?/x", "cg/w?/x/y", "cg/w?/cgroup.procs", "cg/w?/x/cgroup.procs", "cg/w?/cgroup.threads", "cg/w?/cgroup.events",
     "cg/w?/cgroup.freeze", "cg/w?/x/cgroup.freeze", "cg/w?/cgroup.kill", "cg/w?/cgroup.subtree_control", "cg/w?/x/cgroup.type",
     "cg/w?/pids.max", "cg/w?/cpu.weight", "cg/w?/cpu.stat", "cg/w?/x/pids.current", "cg/w?/cgroup.max.descendants",
@@ -325,6 +326,30 @@ static void limit(int which, rlim_t value)
     setrlimit(which, &both);
 }
 
+// An overlay below the worker's root.
+static void make_overlay(const char *root)
+{
+    static const char *const directories[] = { "ov", "ov/l", "ov/l/d", "ov/u", "ov/w", "ov/m" };
+    static const char *const files[] = { "ov/l/a", "ov/l/d/b" };
+    char path[128], options[512];
+    for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", root, directories[i]);
+        mkdir(path, 0777);
+    }
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", root, files[i]);
+        int file = open(path, O_CREAT | O_WRONLY, 0666);
+        if (file >= 0)
+            (void)!ftruncate(file, 100000), close(file);
+    }
+    snprintf(path, sizeof path, "%s/ov/m/d", root);
+    if (access(path, F_OK) == 0)
+        return;
+    snprintf(path, sizeof path, "%s/ov/m", root);
+    snprintf(options, sizeof options, "lowerdir=%s/ov/l,upperdir=%s/ov/u,workdir=%s/ov/w,redirect_dir=on", root, root, root);
+    mount("none", path, "overlay", 0, options);
+}
+
 // Control groups below the worker's root, one of which is its own.
 static void make_groups(const char *root, int index)
 {
@@ -365,6 +390,7 @@ static void work(int index, uint64_t seed)
     setsid();
     number_of_worker = index;
     make_groups(root, index);
+    make_overlay(root);
     memory = mmap((void *)0x10000000, 80 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     words = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     mprotect(memory + 16 * PAGE, PAGE, PROT_READ);

@@ -93,22 +93,24 @@ pub trait Kept: Send + Sync {}
 impl FileSystem {
     /// A new instance.
     pub fn new(name: &'static str, magic: u32, options: Vec<u8>) -> StrongRc<FileSystem> {
-        Self::with_tree(name, magic, options, 0, SpinLock::new(()), false)
+        let tree = SpinLock::new(());
+        Self::with_tree(name, magic, options, 0, tree, false)
     }
 
     /// A new instance of which nothing is ever written.
     pub fn new_read_only(name: &'static str, magic: u32, options: Vec<u8>) -> StrongRc<FileSystem> {
-        Self::with_tree(name, magic, options, 0, SpinLock::new(()), true)
+        let tree = SpinLock::new(());
+        Self::with_tree(name, magic, options, 0, tree, true)
     }
 
     /// A new instance that is stacked on others, of which the deepest has `depth` - 1. Who holds the `tree` of a file system may take those of what it is stacked on.
     pub fn stacked(name: &'static str, magic: u32, options: Vec<u8>, depth: u8) -> StrongRc<FileSystem> {
-        // A class of locks for each depth.
-        let tree = match depth {
-            1 => SpinLock::new(()),
-            _ => SpinLock::new(()),
-        };
-        Self::with_tree(name, magic, options, depth, tree, false)
+        if depth == 1 {
+            let tree_of_stack = SpinLock::new(());
+            return Self::with_tree(name, magic, options, depth, tree_of_stack, false);
+        }
+        let tree_of_deep_stack = SpinLock::new(());
+        Self::with_tree(name, magic, options, depth, tree_of_deep_stack, false)
     }
 
     fn with_tree(

@@ -185,9 +185,12 @@ impl Inode {
         Ok(())
     }
 
-    /// Has it know what was changed in a layer.
+    /// Has an inode of a stacked file system know what was changed in a layer.
+    #[inline]
     pub fn bring_up_to_date(&self, cx: &Cx) {
-        self.with_metadata(cx, |_| ());
+        if self.file_system.get(cx).depth > 0 {
+            self.with_metadata(cx, |_| ());
+        }
     }
 
     /// Whether it is a directory that was removed: nothing can be made in it.

@@ -15,6 +15,7 @@ use super::layers::child;
 use super::{is_whiteout, share};
 use crate::error::Result;
 use crate::fs::{FileKind, Inode, VfsCaller};
+use crate::pieces::free_in_pieces;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// How many names of a layer are looked at in one go.
@@ -63,7 +64,7 @@ impl Directory {
             _ => Box::new(self.new_listing(forgotten, cx)),
         };
         match listing.go_on(me, cx) {
-            Ok(()) => self.keep(*listing, cx),
+            Ok(()) => self.keep(listing, cx),
             Err(stop) => {
                 *self.listing.lock(cx) = Some(listing);
                 Err(stop)
@@ -80,7 +81,7 @@ impl Directory {
     }
 
     /// The directory knows all its names now.
-    fn keep(&self, listing: Listing, cx: &Cx) -> Step<()> {
+    fn keep(&self, mut listing: Box<Listing>, cx: &Cx) -> Step<()> {
         let mut cache = self.cache.lock(cx);
         if cache.is_complete {
             return Ok(());
@@ -88,7 +89,7 @@ impl Directory {
         if cache.forgotten != listing.forgotten {
             return Err(Stop::Again);
         }
-        let mut all = listing.names;
+        let mut all = core::mem::take(&mut listing.names);
         (all.version, all.forgotten, all.is_complete) = (cache.version, cache.forgotten, true);
         let known = core::mem::replace(&mut *cache, all);
         // What is known of a name is as it is now.
@@ -96,6 +97,15 @@ impl Directory {
             let _listed = cache.set(&name, entry)?;
         }
         Ok(())
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        let names = core::mem::take(&mut self.names.names);
+        if names.len() > 0 {
+            free_in_pieces(names);
+        }
     }
 }
 

@@ -42,7 +42,7 @@ use crate::step::{Step, Stop};
 use layers::Found;
 use node::{Below, Lower};
 use options::Options;
-use temporary::{Litter, prepare_work};
+use temporary::{Litter, mark_volatile, prepare_work};
 
 /// How many file systems may be stacked, one on the other, as on Linux.
 const MOST_DEPTH: u8 = 2;
@@ -120,7 +120,7 @@ fn is_whiteout(inode: &Inode) -> bool {
 /// The directory that a path of the options leads to.
 fn find<'cx>(path: &[u8], me: &dyn VfsCaller, cx: &'cx Cx) -> Step<Path<'cx>> {
     let found = walk::resolve(AT_FDCWD, path, WalkFlags::FOLLOW, me, cx)?;
-    if found.inode.kind == FileKind::Directory { Ok(found) } else { Err(Errno::ENOTDIR.into()) }
+    if found.inode.kind == FileKind::Directory { Ok(found) } else { Err(Errno::EINVAL.into()) }
 }
 
 fn share(inode: &TempRc<'_, Inode>) -> Step<StrongRc<Inode>> {
@@ -130,7 +130,7 @@ fn share(inode: &TempRc<'_, Inode>) -> Step<StrongRc<Inode>> {
 /// A new overlay of the directories that the options name; without an upper layer nothing can be written.
 ///
 /// # Errors
-/// EINVAL: options that are not understood; work and upper directory that are on different mounts or one in the other; an upper layer that cannot be written; too many overlays
+/// EINVAL: options that are not understood; what is no directory; a work directory of an overlay that was volatile; work and upper directory that are on different mounts or one in the other; an upper layer that cannot be written; too many overlays
 /// one on the other. ELOOP: a layer that is in another one. Those of finding the directories and of making those for temporary files.
 pub fn mount(options: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<(Instance, MountFlags)> {
     let options = Options::parse(options)?;
@@ -150,28 +150,19 @@ pub fn mount(options: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<(Instance, Mou
         depth = depth.max(file_system.depth + 1);
     }
     let work = work.map(|work| prepare_work(&work.inode, me, cx)).transpose()?;
-    // The first file system is the upper layer's, and tells its own device.
-    let mut stores: Vec<WeakRc<FileSystem>> = Vec::new();
-    let mut devices = Vec::new();
-    match &upper {
-        Some(upper) => {
-            stores.push(upper.inode.file_system.downgrade());
-            devices.push(upper.inode.file_system.get(cx).device);
-        }
-        None => devices.push(0),
-    }
+    // The first file system is the upper layer's.
+    let mut stores: Vec<Option<WeakRc<FileSystem>>> = Vec::new();
+    stores.push(upper.as_ref().map(|upper| upper.inode.file_system.downgrade()));
     let mut layers = Vec::with_capacity(lower.len());
-    let first = devices.len() - stores.len();
     for layer in &lower {
-        let name = layer.inode.file_system.downgrade();
-        let known = stores.iter().position(|store| *store == name);
-        let store = known.map_or(devices.len(), |index| index + first);
-        if known.is_none() {
+        let name = Some(layer.inode.file_system.downgrade());
+        let store = stores.iter().position(|store| *store == name).unwrap_or(stores.len());
+        if store == stores.len() {
             stores.push(name);
-            devices.push(next_device());
         }
         layers.push(Layer { root: share(&layer.inode)?, store: store as u16 });
     }
+    let devices = stores.iter().map(|_| next_device()).collect();
     let file_system = FileSystem::stacked("overlay", OVERLAYFS_SUPER_MAGIC, options.shown.clone(), depth);
     let notes = if options.notes_are_users { &USERS } else { &TRUSTED };
     let access = if upper.is_some() { MountFlags::empty() } else { MountFlags::READ_ONLY };
@@ -181,7 +172,7 @@ pub fn mount(options: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<(Instance, Mou
         options,
         notes,
         devices,
-        is_on_one: stores.len() == 1,
+        is_on_one: stores.iter().flatten().count() == 1,
         next_temporary: AtomicU64::new(0),
         litter: SpinLock::new(Vec::new()),
         linked: SpinLock::new(BTreeMap::new()),
@@ -192,6 +183,9 @@ pub fn mount(options: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<(Instance, Mou
     let lowers = (0u16..).zip(&shared.layers).map(|(layer, of)| Lower { layer, inode: of.root.share() }).collect();
     let found = Found { upper: upper.map(|upper| share(&upper.inode)).transpose()?, lowers, ..Found::default() };
     let root = node::make(&overlay, &file_system, Dentry::default(), found, cx)?;
+    if shared.options.is_volatile {
+        mark_volatile(&shared.work(cx)?, me, cx)?;
+    }
     Ok(((file_system, root), access))
 }
 

@@ -30,6 +30,8 @@ pub struct Options {
     pub numbers_are_own: bool,
     /// Whether what the overlay notes of files is in attributes that any user may set (`userxattr`).
     pub notes_are_users: bool,
+    /// Whether nobody needs the upper layer when the system has gone down (`volatile`).
+    pub is_volatile: bool,
     /// How `/proc/mounts` shows them, with a leading comma each.
     pub shown: Vec<u8>,
 }
@@ -124,7 +126,7 @@ impl Options {
         shown.extend_from_slice(if is_volatile { b",fsync=volatile" } else { b"" });
         let path = |text: &[u8]| (!upper.is_empty()).then(|| unescape(text));
         let (upper, work) = (path(upper), path(work));
-        Ok(Options { lower: layers, upper, work, redirect, numbers_are_own, notes_are_users, shown })
+        Ok(Options { lower: layers, upper, work, redirect, numbers_are_own, notes_are_users, is_volatile, shown })
     }
 }
 

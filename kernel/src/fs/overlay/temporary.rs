@@ -113,7 +113,9 @@ impl Overlay {
     pub fn sweep(&self, me: Option<&dyn VfsCaller>, cx: &Cx) {
         self.give_up_copies(cx);
         let mut time_slice = TimeSlice::default();
-        while let Some(litter) = self.litter.lock(cx).pop() {
+        loop {
+            let next = self.litter.lock(cx).pop();
+            let Some(litter) = next else { return };
             match self.remove(&litter, me, cx) {
                 Ok(()) | Err(Stop::Error(_)) => {}
                 Err(_) => {
@@ -180,26 +182,50 @@ fn empty(directory: &TempRc<'_, Inode>, me: Option<&dyn VfsCaller>, cx: &Cx) -> 
     }
 }
 
+/// The directories that say that an overlay is, or was, volatile: nobody knows whether its upper layer is complete.
+const INCOMPATIBLE: &[u8] = b"incompat";
+const VOLATILE: &[u8] = b"volatile";
+
+/// A directory for the overlay's own use.
+const OWN_DIRECTORY: Creation<'static> = Creation {
+    kind: FileKind::Directory,
+    permissions: 0,
+    uid: 0,
+    gid: 0,
+    device: DeviceNumber { major: 0, minor: 0 },
+    target: &[],
+};
+
+/// Notes that the overlay with this work directory is volatile.
+///
+/// # Errors
+/// Those of the upper layer.
+pub fn mark_volatile(work: &TempRc<'_, Inode>, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
+    let outer = match child(work, INCOMPATIBLE, Some(me), cx)? {
+        Some(outer) => outer,
+        None => work.ops.create(work, INCOMPATIBLE, &OWN_DIRECTORY, cx)?,
+    };
+    outer.ops.create(&outer, VOLATILE, &OWN_DIRECTORY, cx)?;
+    Ok(())
+}
+
 /// The directory for temporary files in what mount(2) was given as `workdir`. What is left there from before is removed.
 ///
 /// # Errors
-/// Those of the upper layer; `Pause`.
+/// EINVAL: it was volatile. Those of the upper layer; `Pause`.
 pub fn prepare_work(directory: &TempRc<'_, Inode>, me: &dyn VfsCaller, cx: &Cx) -> Step<StrongRc<Inode>> {
     const NAME: &[u8] = b"work";
     if let Some(work) = child(directory, NAME, Some(me), cx)? {
         if work.kind != FileKind::Directory {
             return Err(Errno::ENOTDIR.into());
         }
+        if let Some(outer) = child(&work, INCOMPATIBLE, Some(me), cx)?
+            && child(&outer, VOLATILE, Some(me), cx)?.is_some()
+        {
+            return Err(Errno::EINVAL.into());
+        }
         empty(&work, Some(me), cx)?;
         return share(&work);
     }
-    let what = Creation {
-        kind: FileKind::Directory,
-        permissions: 0,
-        uid: 0,
-        gid: 0,
-        device: DeviceNumber::default(),
-        target: &[],
-    };
-    share(&directory.ops.create(directory, NAME, &what, cx)?)
+    share(&directory.ops.create(directory, NAME, &OWN_DIRECTORY, cx)?)
 }

@@ -213,7 +213,7 @@ impl Inbox {
 
     /// Takes all messages out of one that is closed, if there are open files in them and nobody is charged for those.
     pub fn give_up(&mut self) -> Option<Inbox> {
-        if self.held.payer().is_some() || self.held.count(Held::InFlight) == 0 {
+        if !self.held.payer().is_nobody() || self.held.count(Held::InFlight) == 0 {
             return None;
         }
         Some(Inbox {
