@@ -7,7 +7,7 @@ use crate::terminal::{self, Keys, RawTerminal};
 use crate::time::parse_time;
 use clap::Args;
 use ebb_guest::image::{busybox, host_program};
-use ebb_guest::{Error, Guest, Image, Input, OutputStream, Program, Result};
+use ebb_guest::{Error, Guest, Image, Input, OutputStream, Program, Result, RootImage};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -42,8 +42,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
     workdir: String,
 
-    /// The guest's root file system: a directory, or a tar or cpio archive, plain or gzipped.
-    #[arg(long, value_name = "DIR|TAR|CPIO")]
+    /// The guest's root file system: a directory, a tar or cpio archive, plain or gzipped, or an image of EROFS, ext2, ext3 or ext4, which stays as it is.
+    #[arg(long, value_name = "DIR|TAR|CPIO|IMAGE")]
     rootfs: Option<PathBuf>,
 
     /// The program: a path or a name in PATH, in the root file system or else on this machine.
@@ -67,7 +67,14 @@ pub fn run(arguments: Arguments) -> Result<u8> {
     if let Some(limit) = arguments.timeout {
         machine.boot_limit = limit;
     }
-    let (image, program_path) = image_with_program(&arguments)?;
+    let (image, program_path) = match arguments.rootfs.as_deref().map(RootImage::at).transpose()?.flatten() {
+        Some(root) => {
+            root.attach(&mut machine);
+            // The guest looks the program up.
+            (agent_alone()?, PathBuf::from(&arguments.program))
+        }
+        None => image_with_program(&arguments)?,
+    };
     let report = arguments.group.report()?;
 
     let mut program = Program::new(program_path).arg0(&arguments.program).args(&arguments.arguments);
@@ -113,6 +120,14 @@ pub fn run(arguments: Arguments) -> Result<u8> {
         Err(error @ Error::Panicked(_)) => Err(error),
         _ => Ok(exit.shell_code()),
     }
+}
+
+/// What a guest starts from whose root is on a disk.
+fn agent_alone() -> Result<Image> {
+    let mut image = Image::empty();
+    image.complete();
+    image.add_agent(None)?;
+    Ok(image)
 }
 
 /// The guest's file system, and the program's path in it.

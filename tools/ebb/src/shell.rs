@@ -4,7 +4,7 @@ use crate::machine::MachineArguments;
 use crate::signals;
 use crate::terminal::{Keys, RawTerminal};
 use clap::Args;
-use ebb_guest::{ConsoleUse, Error, Guest, Image, Remote, Result};
+use ebb_guest::{ConsoleUse, Error, Guest, Image, Remote, Result, RootImage};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ pub struct Arguments {
     #[command(flatten)]
     machine: MachineArguments,
 
-    /// The guest's root file system, to which BusyBox is added: a directory, or a tar or cpio archive, plain or gzipped.
-    #[arg(long, value_name = "DIR|TAR|CPIO")]
+    /// The guest's root file system: a directory, or a tar or cpio archive, plain or gzipped, to which BusyBox is added; or an image of EROFS, ext2, ext3 or ext4, with a shell of its own.
+    #[arg(long, value_name = "DIR|TAR|CPIO|IMAGE")]
     rootfs: Option<PathBuf>,
 }
 
@@ -44,14 +44,19 @@ pub fn shell(arguments: &Arguments) -> Result<u8> {
         "/bin/sh".into(),
         "-l".into(),
     ];
+    let root = arguments.rootfs.as_deref().map(RootImage::at).transpose()?.flatten();
     let mut image = match &arguments.rootfs {
-        Some(rootfs) => Image::from_rootfs(rootfs)?,
-        None => Image::empty(),
+        Some(rootfs) if root.is_none() => Image::from_rootfs(rootfs)?,
+        _ => Image::empty(),
     };
     image.complete();
-    image.add_busybox()?;
-    if image.lookup("/etc/profile".as_ref()).is_none() {
-        image.add_bytes("/etc/profile", 0o644, PROFILE);
+    if let Some(root) = root {
+        root.attach(&mut machine);
+    } else {
+        image.add_busybox()?;
+        if image.lookup("/etc/profile".as_ref()).is_none() {
+            image.add_bytes("/etc/profile", 0o644, PROFILE);
+        }
     }
 
     let at_terminal = io::stdin().is_terminal();

@@ -28,6 +28,7 @@ mod line;
 mod machine;
 mod program;
 mod qemu;
+mod root_image;
 pub mod statistics;
 pub mod stretch;
 
@@ -42,4 +43,5 @@ pub use kernel::Kernel;
 pub use machine::{ConsoleUse, Machine, Mebibytes};
 pub use program::{Input, Program};
 pub use qemu::{QEMU, find_qemu};
+pub use root_image::RootImage;
 pub use statistics::Statistics;

@@ -2,6 +2,7 @@
 //!
 //! | command line | what it does |
 //! | --- | --- |
+//! | `agent root DEVICE TYPE ...` | makes the file system on DEVICE its root, with what is written kept in memory, and goes on as the rest says |
 //! | `agent serve` | runs programs for the host, one after the other, until the host says to power off |
 //! | `agent shell [NAME=VALUE...] PROGRAM [ARGS...]` | runs one program on the console with job control, then powers off |
 //! | `agent session TERMINAL PROGRAM ARGV0 [ARGS...]` | becomes PROGRAM, leader of a new session with this terminal |
@@ -18,6 +19,7 @@ mod group;
 mod line;
 mod mounts;
 mod power;
+mod root;
 mod run;
 mod serve;
 mod session;
@@ -29,9 +31,23 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let boot_ns = power::nanoseconds_since_boot();
     let mut arguments = std::env::args_os();
-    let own_path = arguments.next().unwrap_or_else(|| OsString::from("/proc/self/exe"));
-    let mode = arguments.next();
-    let rest: Vec<OsString> = arguments.collect();
+    let mut own_path = arguments.next().unwrap_or_else(|| OsString::from("/proc/self/exe"));
+    let mut mode = arguments.next();
+    let mut rest: Vec<OsString> = arguments.collect();
+    if mode.as_deref().is_some_and(|mode| mode == "root") {
+        let entered = match &rest[..] {
+            [device, kind, ..] => root::enter(device, kind),
+            _ => Err(std::io::Error::other("`root` wants a device and a type")),
+        };
+        if entered.is_err() {
+            let _ = power::off_after(entered);
+            return ExitCode::FAILURE;
+        }
+        rest.drain(..2);
+        mode = (!rest.is_empty()).then(|| rest.remove(0));
+        // What it was started from is out of reach now, but for this.
+        own_path = OsString::from("/proc/self/exe");
+    }
 
     let outcome = match mode.as_deref().and_then(|mode| mode.to_str()) {
         Some("session") => return session::lead(&rest),

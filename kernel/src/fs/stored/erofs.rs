@@ -57,6 +57,7 @@ impl Format for Erofs {
 
     const NAME: &'static str = "erofs";
     const MAGIC: u32 = MAGIC;
+    const IS_WRITTEN: bool = false;
 
     fn open(view: &View<'_>, bytes: u64) -> Said<Self> {
         let mut magic = [0; 4];

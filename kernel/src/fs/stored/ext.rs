@@ -114,6 +114,7 @@ impl<N: Named> Format for Ext<N> {
 
     const NAME: &'static str = N::NAME;
     const MAGIC: u32 = 0xef53;
+    const IS_WRITTEN: bool = true;
 
     fn open(view: &View<'_>, bytes: u64) -> Said<Self> {
         const MAGIC_AT: usize = 0x38;

@@ -72,6 +72,8 @@ pub trait Format: Send + Sync + Sized + 'static {
     const NAME: &'static str;
     /// Its magic number in statfs(2).
     const MAGIC: u32;
+    /// Whether such file systems can be written elsewhere: who asks for that here is told EROFS.
+    const IS_WRITTEN: bool;
 
     /// Opens what is on a disk of so many bytes. `Errno(EINVAL)`: it is no such file system.
     fn open(view: &View<'_>, bytes: u64) -> Said<Self>;

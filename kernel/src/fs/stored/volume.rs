@@ -141,6 +141,9 @@ pub fn mount<F: Format>(request: &OnDevice<'_>, cx: &Cx) -> Step<Instance> {
         let space = format.space(view)?;
         Ok((format, space))
     })?;
+    if F::IS_WRITTEN && !request.is_read_only {
+        return Err(Errno::EROFS.into());
+    }
     let (node, metadata) = ask(&place, &is_bad, F::NAME, cx, |view| format.node(format.root(), view))?;
     let file_system = FileSystem::new_read_only(F::NAME, F::MAGIC, request.options_shown());
     let (volume, root) = {

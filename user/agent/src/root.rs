@@ -1,0 +1,41 @@
+//! A root file system on a disk: an image that is only read, with what programs write kept in memory.
+//!
+//! The kernel starts the agent from the archive that the host made. Here the image is mounted under an overlay whose upper layer is a tmpfs, and becomes the root of the agent and of all that it
+//! starts. The archive stays where it is, out of their reach.
+
+use rustix::mount::{MountFlags, mount};
+use std::ffi::{CString, OsString};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Where all of it is mounted, in the archive.
+const PLACE: &str = "/.ebb/root";
+
+/// Makes what is on `device`, a file system of the type `kind`, the root.
+pub fn enter(device: &OsString, kind: &OsString) -> io::Result<()> {
+    let [lower, memory, merged] = ["image", "memory", "merged"].map(|name| Path::new(PLACE).join(name));
+    for directory in [&lower, &memory, &merged] {
+        fs::create_dir_all(directory)?;
+    }
+    let context = |doing: &str, error: io::Error| {
+        let device = device.to_string_lossy();
+        io::Error::new(error.kind(), format!("{doing} the root file system on {device}: {error}"))
+    };
+    let nothing = None::<&std::ffi::CStr>;
+    mount(device, &lower, kind, MountFlags::RDONLY, nothing).map_err(|error| context("mounting", error.into()))?;
+    mount("tmpfs", &memory, "tmpfs", MountFlags::empty(), nothing)?;
+    let [upper, work] = ["upper", "work"].map(|name| memory.join(name));
+    fs::create_dir(&upper)?;
+    fs::create_dir(&work)?;
+    // As the image's own root directory is.
+    let metadata = fs::metadata(&lower)?;
+    fs::set_permissions(&upper, metadata.permissions())?;
+    let options = format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
+    let options = CString::new(options).map_err(io::Error::other)?;
+    mount("overlay", &merged, "overlay", MountFlags::empty(), Some(&*options))
+        .map_err(|error| context("laying memory over", error.into()))?;
+    std::env::set_current_dir(&merged)?;
+    rustix::process::chroot(".")?;
+    std::env::set_current_dir("/")
+}
