@@ -38,7 +38,7 @@ mod locks;
 mod metadata;
 mod mount;
 mod mount_use;
-pub mod names;
+mod names;
 pub mod open;
 pub mod overlay;
 mod path;

@@ -20,15 +20,15 @@ pub struct FileSystemType {
     pub origin: Origin,
 }
 
-/// Makes an instance of directories that options name for whoever mounts, and says what its mount does not allow because of them.
-pub type MakeOfDirectories = fn(options: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<(Instance, MountFlags)>;
+/// Makes an instance of directories that there are, and says what its mount does not allow.
+pub type MountDirectories = fn(options: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<(Instance, MountFlags)>;
 
 /// Where the instances of a type of file system come from. Its function makes one, or shares the one there is; EINVAL for options that are not understood.
 pub enum Origin {
     /// Memory: they are made of nothing but the options of mount(2).
     Memory(fn(options: &[u8], cx: &Cx) -> Result<Instance>),
     /// Directories that there are already, which the options name for whoever mounts; and what the mount does not allow because of them.
-    Directories(MakeOfDirectories),
+    Directories(MountDirectories),
     /// A block device, whose content may have to be waited for.
     Device(fn(&OnDevice<'_>, cx: &Cx) -> Step<Instance>),
 }

@@ -31,12 +31,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let boot_ns = power::nanoseconds_since_boot();
     let mut arguments = std::env::args_os();
-    let mut own_path = arguments.next().unwrap_or_else(|| OsString::from("/proc/self/exe"));
+    let own_path = arguments.next().unwrap_or_else(|| OsString::from("/proc/self/exe"));
     let mut mode = arguments.next();
     let mut rest: Vec<OsString> = arguments.collect();
     if mode.as_deref().is_some_and(|mode| mode == "root") {
         let entered = match &rest[..] {
-            [device, kind, ..] => root::enter(device, kind),
+            [device, kind, ..] => root::enter(device, kind, &own_path),
             _ => Err(std::io::Error::other("`root` wants a device and a type")),
         };
         if entered.is_err() {
@@ -45,8 +45,6 @@ fn main() -> ExitCode {
         }
         rest.drain(..2);
         mode = (!rest.is_empty()).then(|| rest.remove(0));
-        // What it was started from is out of reach now, but for this.
-        own_path = OsString::from("/proc/self/exe");
     }
 
     let outcome = match mode.as_deref().and_then(|mode| mode.to_str()) {

@@ -4,7 +4,7 @@
 //! starts. The archive stays where it is, out of their reach.
 
 use rustix::mount::{MountFlags, mount};
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -12,8 +12,8 @@ use std::path::Path;
 /// Where all of it is mounted, in the archive.
 const PLACE: &str = "/.ebb/root";
 
-/// Makes what is on `device`, a file system of the type `kind`, the root.
-pub fn enter(device: &OsString, kind: &OsString) -> io::Result<()> {
+/// Makes what is on `device`, a file system of the type `kind`, the root. The agent, which is the file `own_path`, is there as well.
+pub fn enter(device: &OsStr, kind: &OsStr, own_path: &OsStr) -> io::Result<()> {
     let [lower, memory, merged] = ["image", "memory", "merged"].map(|name| Path::new(PLACE).join(name));
     for directory in [&lower, &memory, &merged] {
         fs::create_dir_all(directory)?;
@@ -31,6 +31,13 @@ pub fn enter(device: &OsString, kind: &OsString) -> io::Result<()> {
     // As the image's own root directory is.
     let metadata = fs::metadata(&lower)?;
     fs::set_permissions(&upper, metadata.permissions())?;
+    // It starts itself for what it does for programs, and a program that is out of its own reach does not start.
+    let own_path = Path::new(own_path);
+    let own = upper.join(own_path.strip_prefix("/").unwrap_or(own_path));
+    if let Some(directory) = own.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    fs::copy(own_path, own)?;
     let options = format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
     let options = CString::new(options).map_err(io::Error::other)?;
     mount("overlay", &merged, "overlay", MountFlags::empty(), Some(&*options))

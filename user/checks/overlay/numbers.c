@@ -110,7 +110,8 @@ int main(int argc, char **argv)
     REQUIRE(getcwd(here, sizeof here));
     pid_t pid = check_fork();
     if (pid == 0) {
-        if (may)
+        // It may be open for writing just now.
+        while (may)
             execl("m/program", "program", "x", "waits", NULL);
         pause();
     }

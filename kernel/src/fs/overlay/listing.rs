@@ -64,7 +64,7 @@ impl Directory {
             _ => Box::new(self.new_listing(forgotten, cx)),
         };
         match listing.go_on(me, cx) {
-            Ok(()) => self.keep(listing, cx),
+            Ok(()) => self.keep(*listing, cx),
             Err(stop) => {
                 *self.listing.lock(cx) = Some(listing);
                 Err(stop)
@@ -81,7 +81,7 @@ impl Directory {
     }
 
     /// The directory knows all its names now.
-    fn keep(&self, mut listing: Box<Listing>, cx: &Cx) -> Step<()> {
+    fn keep(&self, mut listing: Listing, cx: &Cx) -> Step<()> {
         let mut cache = self.cache.lock(cx);
         if cache.is_complete {
             return Ok(());

@@ -218,7 +218,7 @@ fn check_apart(lower: &[Path<'_>], upper: Option<&Path<'_>>, work: Option<&Path<
 }
 
 /// What all inodes here have, and their files below.
-fn below<'a>(inode: &'a Inode) -> Result<&'a Below> {
+fn below(inode: &Inode) -> Result<&Below> {
     if let Some(directory) = inode.ops_as::<directory::Directory>() {
         return Ok(&directory.below);
     }
