@@ -32,8 +32,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay, Sharing};
 use crate::error::{Errno, Result};
-use crate::fs::{Events, File, Lseek, OpenFile};
+use crate::fs::{Events, File, FileEnd, Lseek, OpenFile};
 use crate::radix::RadixTree;
+use crate::memory::slot_bytes;
 use crate::reclaim::{Held, Holdings, Payer};
 use crate::step::Step;
 
@@ -146,6 +147,11 @@ impl Epoll {
             set: SpinLock::new(Set { held, ..Set::default() }),
             bell: OwnedBell::new(),
         })
+    }
+
+    /// Whether a group pays for what it watches.
+    pub fn is_charged(&self, cx: &Cx) -> bool {
+        self.set.lock(cx).held.payer().is_some()
     }
 
     /// Keeps other cores from looking at its files; with one core nobody else does. Whoever looks at a set that this one is in holds that one's lock already:
@@ -554,6 +560,10 @@ impl Look {
 }
 
 impl File for Epoll {
+    fn end(&self) -> FileEnd {
+        FileEnd::Unseen { bytes: slot_bytes(size_of::<Self>()) + OwnedBell::BYTES }
+    }
+
     fn class(&self) -> Held {
         Held::EpollSet
     }
@@ -574,6 +584,15 @@ impl File for Epoll {
         let released = set.items.split_off(left);
         set.held.remove(Held::EpollItem, released.len() as u32);
         drop(set);
+        drop(released);
+        left > 0
+    }
+
+    fn release_unseen(&self) -> bool {
+        let (released, left) = self.set.with(|set| {
+            let left = set.items.len().saturating_sub(RELEASED_AT_A_TIME);
+            (set.items.split_off(left), left)
+        });
         drop(released);
         left > 0
     }

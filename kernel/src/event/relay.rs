@@ -11,6 +11,7 @@ use alloc::sync::Arc;
 
 use refs::{Pooled, PooledSlot, SpinLock, WaitList, Waker};
 
+use crate::memory::slot_bytes;
 use crate::slots::Slots;
 
 /// Who is woken of several relays that wait for the same.
@@ -164,6 +165,9 @@ pub struct OwnedBell {
 }
 
 impl OwnedBell {
+    /// So many bytes of the heap come back with it at least.
+    pub const BYTES: usize = slot_bytes(size_of::<Bell>() + 2 * size_of::<usize>());
+
     /// A bell that nothing has rung.
     pub fn new() -> Self {
         let bell = Arc::<Bell>::default();
@@ -192,6 +196,9 @@ impl Drop for OwnedBell {
 pub struct OwnedRelay(PooledSlot);
 
 impl OwnedRelay {
+    /// So many bytes of memory come back with it.
+    pub const BYTES: usize = size_of::<Pooled>();
+
     /// A relay that rings `bell` with `key`.
     pub fn new(bell: &OwnedBell, key: Key, sharing: Sharing) -> Self {
         let words = [bell.name.word(), key.number, key.serial as usize, OUT];

@@ -9,6 +9,7 @@ use frame::Cx;
 use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::{Descriptors, LockOwner, OpenFile, OpenFlags, VfsCaller};
+use super::table_remains::TableRemains;
 use super::{dnotify, fasync, in_flight};
 use crate::error::{Errno, Result};
 use crate::reclaim::Payer;
@@ -22,6 +23,9 @@ pub const NR_OPEN_RANGE: RangeInclusive<usize> = 64..=1 << 20;
 
 /// So many descriptors are closed before the time is looked at.
 const CLOSED_AT_A_TIME: usize = 8;
+
+/// Up to so many entries that nobody sees the end of go with the table: that takes about as long as to leave them.
+const ENDED_AT_ONCE: usize = 8;
 
 /// How many numbers are looked at before others may have their turn.
 const SCANNED_AT_ONCE: usize = 4096;
@@ -177,7 +181,7 @@ impl FileTable {
     /// # Errors
     /// EMFILE: a number is beyond what [`most_descriptors`] says by now. ENOMEM.
     pub fn duplicate(&self, payer: Payer, cx: &Cx) -> Result<StrongRc<FileTable>> {
-        let handles = self.handles.lock(cx);
+        let mut handles = self.handles.lock(cx);
         let most = most_descriptors();
         if handles.len() > most && handles.next(most).is_some() {
             return Err(Errno::EMFILE);
@@ -187,17 +191,32 @@ impl FileTable {
         Ok(StrongRc::new(FileTable { handles: SpinLock::new(copy), ..FileTable::default() }))
     }
 
-    /// Gives up a share in a table. If it was the last, all its descriptors are closed, one after the other, and others have their turn in
-    /// between.
+    /// Somebody who does not have this table is to have the description of a descriptor, or to hear of it: see [`Descriptors::export`]. Called before.
+    pub fn export(&self, fd: i32, cx: &Cx) {
+        if let Ok(fd) = usize::try_from(fd) {
+            self.handles.lock(cx).export(fd, cx);
+        }
+    }
+
+    /// Gives up a share in a table. If it was the last, all its descriptors are closed that somebody else may see closed, one after the other, and others have their turn in
+    /// between. The rest, if it is much, is [left](super::table_remains).
     pub fn leave_async(cx: &mut Cx, share: StrongRc<FileTable>) {
         share.destroy_unseen_async(cx, |table, cx| {
             let mut pace = Pace::default();
             let mut at = 0;
+            let mut handles = table.handles.lock(cx);
+            if handles.unseen().count <= ENDED_AT_ONCE {
+                handles.see_all();
+            }
+            drop(handles);
             loop {
                 let mut handles = table.handles.lock(cx);
                 if at >= handles.len() {
+                    let (rest, unseen) = handles.take_unseen();
                     // Not where nobody can see it, some time later: what is charged no longer may be somebody else's.
                     handles.end();
+                    drop(handles);
+                    TableRemains::leave(rest, unseen);
                     break;
                 }
                 let (closed, next) = handles.drain(at, SCANNED_AT_ONCE, |open| open.in_flight() > 0);

@@ -5,7 +5,8 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use linux_raw_sys::general as abi;
 use linux_raw_sys::ioctl::{
-    FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, FS_IOC_GETFLAGS, FS_IOC_SETFLAGS,
+    FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, FIOSETOWN, FS_IOC_GETFLAGS, FS_IOC_SETFLAGS,
+    SIOCSPGRP,
 };
 use refs::{SpinLock, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -78,6 +79,7 @@ fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         abi::F_SETLK | abi::F_SETLKW | abi::F_OFD_SETLK | abi::F_OFD_SETLKW => {
             let waits = matches!(command, abi::F_SETLKW | abi::F_OFD_SETLKW);
             let open = me.files(cx)?.weak(fd, cx)?;
+            me.files(cx)?.export(fd, cx);
             let (owner, pid) = lock_owner(cx, me, open, is_description)?;
             set_lock_async(cx, me, (fd, open), owner, pid, argument.input::<LockArgument>(), waits)
         }
@@ -94,6 +96,8 @@ fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
                 // It counts who has the file open.
                 tasks::free_everything_async(cx);
             }
+            // Somebody may be told of it.
+            me.files(cx)?.export(fd, cx);
             complete_async(cx, me, Patience::Forever, |cx, me, _| {
                 let open = me.files(cx)?.get(fd, cx)?;
                 file_owner::control(&open, fd, command, argument, me, cx)
@@ -140,6 +144,7 @@ fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Res
             }
             let is_async = asked.contains(OpenFlags::ASYNC);
             if is_async != open.flags().contains(OpenFlags::ASYNC) {
+                files.export(fd, cx);
                 // Files that send no signals do not have it, whatever is asked.
                 fasync::set_signal_driven(&open, fd, is_async, me, cx)?;
             }
@@ -148,6 +153,8 @@ fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Res
         }
         abi::F_SETPIPE_SZ => {
             let end = open.kind::<PipeEnd>().ok_or(Errno::EBADF)?;
+            // It counts for its user.
+            files.export(fd, cx);
             let by = PipeUser::new(&me.thread(cx)?.credentials.lock(cx));
             end.set_capacity(argument as u32 as usize, by, cx)
         }
@@ -362,6 +369,7 @@ fn flock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         _ => return Err(Errno::EINVAL),
     };
     let open = me.files(cx)?.weak(args.int(0), cx)?;
+    me.files(cx)?.export(args.int(0), cx);
     complete_async(cx, me, Patience::Forever, |cx, _, waker| {
         let file = open.upgrade(cx).map_err(|_| Errno::EBADF)?;
         if let Some(waker) = waker {
@@ -384,6 +392,10 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             // What an ioctl waits for is room for output (TCSBRK and its kin).
             name.watch(waker, cx);
             open.file.poll(crate::fs::Events::OUT, Some(waker), cx);
+        }
+        if matches!(request, FIOASYNC | FIOSETOWN | SIOCSPGRP) {
+            // Somebody may be told of it.
+            me.files(cx)?.export(fd, cx);
         }
         match request {
             FIOCLEX => me.files(cx)?.set_flags(fd, FdFlags::CLOSE_ON_EXEC, cx)?,

@@ -61,6 +61,11 @@ fn epoll_ctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (set, file) = (files.weak(args.int(0), cx)?, files.weak(args.int(2), cx)?);
     let open = set.upgrade(cx).map_err(|_| Errno::EBADF)?;
     let epoll = open.kind::<Epoll>().filter(|_| set != file).ok_or(Errno::EINVAL)?;
+    if change == Some(Change::Add)
+        && let (Ok(set), Ok(fd)) = (usize::try_from(args.int(0)), usize::try_from(args.int(2)))
+    {
+        files.handles.lock(cx).watch(set, fd, epoll.is_charged(cx), cx);
+    }
     epoll.control(set, change.ok_or(Errno::EINVAL)?, args.int(2), file, event, cx)?;
     Ok(0)
 }
