@@ -33,8 +33,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay, Sharing};
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, FileEnd, Lseek, OpenFile};
-use crate::radix::RadixTree;
 use crate::memory::slot_bytes;
+use crate::radix::RadixTree;
 use crate::reclaim::{Held, Holdings, Payer};
 use crate::step::Step;
 

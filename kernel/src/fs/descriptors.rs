@@ -119,7 +119,8 @@ impl Descriptors {
         let class = class(&share);
         self.held.add(class, 1)?;
         let end = self.end_of(fd);
-        let entered = self.table.insert(share, flags, end, from, limit).map_err(|_refused: Dying<OpenFile>| Errno::EMFILE);
+        let entered =
+            self.table.insert(share, flags, end, from, limit).map_err(|_refused: Dying<OpenFile>| Errno::EMFILE);
         let entered = entered.and_then(|fd| {
             if self.has_grown() && self.pay_for_table().is_err() {
                 // The file has another entry.

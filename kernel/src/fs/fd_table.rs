@@ -8,8 +8,8 @@ use bitflags::bitflags;
 use frame::Cx;
 use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
 
-use super::{Descriptors, LockOwner, OpenFile, OpenFlags, VfsCaller};
 use super::table_remains::TableRemains;
+use super::{Descriptors, LockOwner, OpenFile, OpenFlags, VfsCaller};
 use super::{dnotify, fasync, in_flight};
 use crate::error::{Errno, Result};
 use crate::reclaim::Payer;

@@ -319,11 +319,6 @@ impl OpenFile {
         LEFT_FILES.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// One of them is destroyed.
-    pub(super) fn end_left() {
-        LEFT_FILES.fetch_sub(1, Ordering::Relaxed);
-    }
-
     /// The two ends of a pair, which are about to be entered in one table under `fds`.
     pub fn pair(mut ends: [OpenFile; 2], fds: [usize; 2]) -> [OpenFile; 2] {
         if let [FileEnd::UnseenBy { bytes: first }, FileEnd::UnseenBy { bytes: second }] =
@@ -499,6 +494,9 @@ pub fn look_for_closed() {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         OPEN_FILES.add(-1);
+        if self.end.is_left() {
+            LEFT_FILES.fetch_sub(1, Ordering::Relaxed);
+        }
         let watches = *self.watch_number.get_mut();
         if watches != 0 {
             dnotify::forget(self.location.inode.downgrade(), watches);

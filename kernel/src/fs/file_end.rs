@@ -45,6 +45,7 @@ const BYTES: u16 = (1 << 12) - 1;
 const WATCHED: u16 = 1 << 12;
 const NEXT: u16 = 1 << 13;
 const BEFORE: u16 = 1 << 14;
+const LEFT: u16 = 1 << 15;
 
 impl UnseenEnd {
     /// Of a description with which so many bytes come back at least; 0 where its end is seen.
@@ -89,6 +90,17 @@ impl UnseenEnd {
     /// Whether one ever did.
     pub(super) fn is_watched(&self) -> bool {
         self.word() & WATCHED != 0
+    }
+
+    /// It is of a table that has ended, and its last owner is about to go.
+    pub(super) fn leave(&self) {
+        self.0.fetch_or(LEFT, Ordering::Relaxed);
+    }
+
+    /// Whether that is so.
+    #[inline(always)]
+    pub(super) fn is_left(&self) -> bool {
+        self.word() & LEFT != 0
     }
 
     /// Where the other end is.

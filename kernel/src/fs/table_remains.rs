@@ -48,8 +48,10 @@ impl TableRemains {
                 self.current = Some(file);
                 return Some(0);
             }
-            OpenFile::end_left();
-            bytes += file.with(|file| file.end.bytes());
+            bytes += file.with(|file| {
+                file.end.leave();
+                file.end.bytes()
+            });
         }
         Some(bytes)
     }

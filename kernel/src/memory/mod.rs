@@ -111,7 +111,7 @@ pub const fn slot_bytes(bytes: usize) -> usize {
 }
 
 /// So many bytes of memory an object takes, with its link.
-pub const fn object_bytes<T>() -> usize {
+pub const fn object_bytes<T: 'static>() -> usize {
     slot_bytes(StrongRc::<T>::OBJECT_BYTES) + StrongRc::<T>::LINK_BYTES
 }
 

@@ -285,7 +285,11 @@ fn what_a_collection_does_not_retain_dies() {
         }
         handles.retain(|index, object, attribute| index == usize::from(attribute) && object.0 > 4);
         assert_eq!(handles.indices().collect::<Vec<_>>(), [5, 6, 7, 8, 9]);
-        assert_eq!(handles.insert(StrongRc::new(Noted(1)), 0, HandleEnd::Seen, 0, 100).unwrap(), 0, "the lowest free number");
+        assert_eq!(
+            handles.insert(StrongRc::new(Noted(1)), 0, HandleEnd::Seen, 0, 100).unwrap(),
+            0,
+            "the lowest free number"
+        );
         assert_eq!(format!("{handles:?}").matches("Noted").count(), 6);
 
         drop((map, slab, handles));

@@ -135,7 +135,10 @@ fn handles_are_the_lowest_free_numbers() {
     with_cx(|cx| {
         let mut table = HandleTable::default();
         for number in 0..4 {
-            assert_eq!(table.insert(StrongRc::new(Noted(number)), (), HandleEnd::Seen, 0, 10).ok(), Some(number as usize));
+            assert_eq!(
+                table.insert(StrongRc::new(Noted(number)), (), HandleEnd::Seen, 0, 10).ok(),
+                Some(number as usize)
+            );
         }
         table.remove(1).unwrap().destroy(cx);
         table.remove(2).unwrap().destroy(cx);
@@ -143,7 +146,10 @@ fn handles_are_the_lowest_free_numbers() {
         assert_eq!(table.insert(StrongRc::new(Noted(9)), (), HandleEnd::Seen, 7, 10).ok(), Some(7));
         assert_eq!(table.insert(StrongRc::new(Noted(9)), (), HandleEnd::Seen, 0, 10).ok(), Some(2));
         assert_eq!(table.insert(StrongRc::new(Noted(9)), (), HandleEnd::Seen, 0, 10).ok(), Some(4));
-        assert!(table.insert(StrongRc::new(Noted(9)), (), HandleEnd::Seen, 8, 8).is_err(), "no number below the limit is free");
+        assert!(
+            table.insert(StrongRc::new(Noted(9)), (), HandleEnd::Seen, 8, 8).is_err(),
+            "no number below the limit is free"
+        );
         assert_eq!(table.indices().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 7]);
         assert!(table.get(5, cx).is_none() && table.get(99, cx).is_none());
     });
@@ -192,7 +198,10 @@ fn a_table_that_ends_is_emptied_in_parts_and_says_what_it_owned_alone() {
     with_cx(|cx| {
         let mut table = HandleTable::default();
         for number in 0..200 {
-            assert_eq!(table.insert(StrongRc::new(Noted(number)), (), HandleEnd::Seen, 0, 300).ok(), Some(number as usize));
+            assert_eq!(
+                table.insert(StrongRc::new(Noted(number)), (), HandleEnd::Seen, 0, 300).ok(),
+                Some(number as usize)
+            );
         }
         let mut copy = table.share_all().unwrap();
         for alone in [1, 100] {
@@ -238,7 +247,10 @@ fn a_copy_of_a_table_and_the_table_change_apart() {
     with_cx(|cx| {
         let mut table = HandleTable::default();
         for number in 0..130 {
-            assert_eq!(table.insert(StrongRc::new(Noted(number)), 'a', HandleEnd::Seen, 0, 300).ok(), Some(number as usize));
+            assert_eq!(
+                table.insert(StrongRc::new(Noted(number)), 'a', HandleEnd::Seen, 0, 300).ok(),
+                Some(number as usize)
+            );
         }
         // What is reserved stays so, and can be filled whatever was copied meanwhile.
         let reserved = table.reserve_lowest(0, 300).unwrap();
@@ -318,5 +330,56 @@ fn very_many_waiters_are_woken_in_pieces() {
         assert!(made_ready() <= WaitList::AT_ONCE + 1, "{} at once", made_ready());
         refs::reclaim::reclaim(cx);
         assert_eq!(made_ready(), ALL);
+    });
+}
+
+#[test]
+fn a_table_that_ends_leaves_what_nobody_sees_for_later() {
+    with_cx(|cx| {
+        let mut table = HandleTable::default();
+        for number in 0..1000 {
+            let end = if number == 3 || number == 700 { HandleEnd::Seen } else { HandleEnd::Unseen };
+            assert_eq!(table.insert(StrongRc::new(Noted(number)), (), end, 0, 1000).ok(), Some(number as usize));
+        }
+        // One becomes seen; another goes, and what comes in its place is not unseen by that.
+        assert!(table.is_unseen(500) && !table.is_unseen(700));
+        table.see(500);
+        table.remove(600).unwrap().destroy(cx);
+        assert_eq!(table.insert(StrongRc::new(Noted(1600)), (), HandleEnd::Seen, 0, 1000).ok(), Some(600));
+        assert!(!table.is_unseen(500) && !table.is_unseen(600));
+        let (mut drained, mut at) = (Vec::new(), 0);
+        while at < table.len() {
+            let (seen, next) = table.drain(at, 4096, |_| false);
+            drained.extend(seen.map(|seen| seen.get(cx).0));
+            at = next;
+        }
+        assert_eq!(drained, [3, 500, 1600, 700]);
+        let left: Vec<_> = core::iter::from_fn(|| table.pop().map(|left| left.get(cx).0)).collect();
+        assert_eq!((left.len(), left[0], left[995]), (996, 999, 0));
+        refs::reclaim::reclaim(cx);
+        assert_eq!(dropped(), 1001);
+    });
+}
+
+#[test]
+fn what_two_tables_have_is_unseen_in_neither() {
+    with_cx(|cx| {
+        let mut table = HandleTable::default();
+        for number in 0..70 {
+            assert!(table.insert(StrongRc::new(Noted(number)), (), HandleEnd::Unseen, 0, 100).is_ok());
+        }
+        let copy = table.share_all().unwrap();
+        assert!((0..70).all(|number| !table.is_unseen(number) && !copy.is_unseen(number)));
+        // What comes later is one's own.
+        let later = table.insert(StrongRc::new(Noted(70)), (), HandleEnd::Unseen, 0, 100).ok().unwrap();
+        assert!(table.is_unseen(later) && !table.is_unseen(later - 1));
+        drop(copy);
+        let (first, next) = table.drain(0, 4096, |_| false);
+        assert_eq!((first.map(|first| first.get(cx).0), next), (Some(0), 1));
+        table.see_all();
+        assert!(!table.is_unseen(later));
+        drop(table);
+        refs::reclaim::reclaim(cx);
+        assert_eq!(dropped(), 71);
     });
 }

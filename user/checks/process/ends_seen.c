@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -433,6 +434,25 @@ static void mounts(void)
     drop(pid);
 }
 
+// As much as one process had, another has right behind it: memory, and open files in the system.
+static void again(void)
+{
+    struct rlimit most = { 30100, 30100 };
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &most) == 0);
+    for (int round = 0; round < 3; round++) {
+        pid_t pid = check_fork();
+        if (pid == 0) {
+            int ends[2], made = 0;
+            while (made < 15000 && pipe(ends) == 0)
+                made++;
+            CHECK("made", made);
+            fflush(stdout);
+            _exit(0);
+        }
+        check_wait(pid);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1) {
@@ -466,5 +486,6 @@ int main(int argc, char **argv)
         grandchild();
         mounts();
     }
+    again();
     return 0;
 }

@@ -16,8 +16,8 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{
-    Creation, DirectoryEntry, FdFlags, File, FileEnd, FileKind, FileTable, Inode, InodeOps, Jump, Lseek, Metadata, OpenFile,
-    OpenFlags, VfsCaller,
+    Creation, DirectoryEntry, FdFlags, File, FileEnd, FileKind, FileTable, Inode, InodeOps, Jump, Lseek, Metadata,
+    OpenFile, OpenFlags, VfsCaller,
 };
 use crate::reclaim::Held;
 use crate::step::Step;

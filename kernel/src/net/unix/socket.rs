@@ -15,8 +15,8 @@ use super::{Address, Endpoint, Kind};
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, FileEnd, OpenFile, VfsCaller};
-use crate::net::{Credentials, Family, Received, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type};
 use crate::memory::{object_bytes, slot_bytes};
+use crate::net::{Credentials, Family, Received, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type};
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 use crate::time::clock::TimeVal;
@@ -52,9 +52,8 @@ pub struct UnixSocket {
 }
 
 /// What one end of a pair takes at least, besides its description.
-const BYTES: usize = slot_bytes(size_of::<UnixSocket>())
-    + object_bytes::<Endpoint>()
-    + crate::fs::anonymous::INODE_BYTES;
+const BYTES: usize =
+    slot_bytes(size_of::<UnixSocket>()) + object_bytes::<Endpoint>() + crate::fs::anonymous::INODE_BYTES;
 
 impl Kind {
     fn new(kind: Type, protocol: u32) -> Result<Self> {
