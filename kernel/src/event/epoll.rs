@@ -77,6 +77,8 @@ static NESTING: SpinLock<()> = SpinLock::new(());
 
 /// A set of files that is waited for.
 pub struct Epoll {
+    /// Whether a group pays for what it watches.
+    pub is_charged: bool,
     /// Held by who looks at its files, from what rang to what is told.
     looking: SpinLock<()>,
     set: SpinLock<Set>,
@@ -143,15 +145,11 @@ impl Epoll {
         let mut held = Holdings::default();
         held.begin(payer)?;
         Ok(Epoll {
+            is_charged: held.payer().is_some(),
             looking: SpinLock::new(()),
             set: SpinLock::new(Set { held, ..Set::default() }),
             bell: OwnedBell::new(),
         })
-    }
-
-    /// Whether a group pays for what it watches.
-    pub fn is_charged(&self, cx: &Cx) -> bool {
-        self.set.lock(cx).held.payer().is_some()
     }
 
     /// Keeps other cores from looking at its files; with one core nobody else does. Whoever looks at a set that this one is in holds that one's lock already:

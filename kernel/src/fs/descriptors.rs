@@ -10,7 +10,7 @@
 use core::ops::Deref;
 
 use frame::Cx;
-use refs::{Dying, HandleEnd, HandleTable, NoSuspend, StrongRc};
+use refs::{Dying, HandleEnd, HandleTable, NoSuspend, StrongRc, TempRc};
 
 use super::file_end::OtherEnd;
 use super::{FdFlags, OpenFile};
@@ -172,23 +172,30 @@ impl Descriptors {
     /// Takes an entry out. `None`, and it is still there, also where there is no memory.
     #[inline]
     pub fn remove(&mut self, fd: usize, cx: &impl NoSuspend) -> Option<Dying<OpenFile>> {
-        self.forget_unseen(fd, cx);
-        let removed = self.table.remove(fd)?;
+        let (removed, end) = self.table.remove_with_end(fd)?;
+        if end == HandleEnd::Unseen {
+            self.forget(&removed.get(cx));
+        }
         self.held.remove(removed.get(cx).class, 1);
         Some(removed)
     }
 
-    /// An entry is about to go. It may stay for want of memory if other tables have it too, but then it is not unseen.
-    #[inline(always)]
+    /// An entry is about to go.
     fn forget_unseen(&mut self, fd: usize, cx: &impl NoSuspend) {
         if self.table.is_unseen(fd)
             && let Some(file) = self.table.get(fd, cx)
         {
-            self.unseen.count -= 1;
-            if file.owners() == 1 {
-                self.unseen.files -= 1;
-                self.unseen.bytes -= file.end.bytes();
-            }
+            self.forget(&file);
+        }
+    }
+
+    /// An unseen entry of a file goes, and counts among the file's owners.
+    #[inline]
+    fn forget(&mut self, file: &TempRc<'_, OpenFile>) {
+        self.unseen.count -= 1;
+        if file.owners() == 1 {
+            self.unseen.files -= 1;
+            self.unseen.bytes -= file.end.bytes();
         }
     }
 
@@ -241,25 +248,29 @@ impl Descriptors {
 
     /// An epoll set is to watch a file. It is to leave at once what others see; what it watches where others have it is not to be ready any more once it is closed; and what is
     /// charged for what it watches is to be given back at once.
-    pub fn watch(&mut self, set: usize, fd: usize, is_charged: bool, cx: &Cx) {
+    #[inline]
+    pub fn watch(
+        &mut self,
+        (set, set_file): (usize, &TempRc<'_, OpenFile>),
+        (fd, file): (usize, &TempRc<'_, OpenFile>),
+        is_charged: impl FnOnce(&OpenFile) -> bool,
+        cx: &Cx,
+    ) {
         if !self.table.is_unseen(set) {
-            self.export(fd, cx);
-            return;
+            return self.export(fd, cx);
         }
-        if let Some(file) = self.table.get(fd, cx)
-            && self.table.is_unseen(fd)
-        {
+        if self.table.is_unseen(fd) {
             file.end.watch();
-            if !is_charged {
+            if !is_charged(set_file) {
                 return;
             }
         }
-        if self.table.owners(set) == Some(1) { self.see(set, cx) } else { self.see_all() }
+        if set_file.owners() == 1 { self.see(set, cx) } else { self.see_all() }
     }
 
     /// Takes out the unseen entries of a table that ends; all others have been [drained](Self::drain).
-    pub fn take_unseen(&mut self) -> (HandleTable<OpenFile, FdFlags>, UnseenEntries) {
-        (core::mem::take(&mut self.table), core::mem::take(&mut self.unseen))
+    pub fn take_unseen(&mut self) -> Option<(HandleTable<OpenFile, FdFlags>, UnseenEntries)> {
+        (self.unseen.count > 0).then(|| (core::mem::take(&mut self.table), core::mem::take(&mut self.unseen)))
     }
 
     /// The files of its unseen entries.

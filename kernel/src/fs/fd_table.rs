@@ -191,6 +191,44 @@ impl FileTable {
         Ok(StrongRc::new(FileTable { handles: SpinLock::new(copy), ..FileTable::default() }))
     }
 
+    /// As [`get`](Self::get), for what somebody else may hear of: see [`export`](Self::export).
+    ///
+    /// # Errors
+    /// EBADF.
+    #[inline]
+    pub fn get_exported<'cx>(&self, fd: i32, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
+        let open = self.get(fd, cx)?;
+        if open.is_unseen_anywhere() {
+            self.export(fd, cx);
+        }
+        Ok(open)
+    }
+
+    /// The names of an epoll set and of a file that it is to watch: see [`Descriptors::watch`].
+    ///
+    /// # Errors
+    /// EBADF.
+    pub fn watch(
+        &self,
+        set: i32,
+        fd: i32,
+        is_charged: impl FnOnce(&OpenFile) -> bool,
+        cx: &Cx,
+    ) -> Result<(WeakRc<OpenFile>, WeakRc<OpenFile>)> {
+        let number = |fd: i32| usize::try_from(fd).map_err(|_| Errno::EBADF);
+        let (at, watched) = (number(set)?, number(fd)?);
+        let mut handles = self.handles.lock(cx);
+        let open = handles.get(at, cx).ok_or(Errno::EBADF)?;
+        let file = handles.get(watched, cx).ok_or(Errno::EBADF)?;
+        if open.flags().contains(OpenFlags::PATH) || file.flags().contains(OpenFlags::PATH) {
+            return Err(Errno::EBADF);
+        }
+        if open.is_unseen_anywhere() || file.is_unseen_anywhere() {
+            handles.watch((at, &open), (watched, &file), is_charged, cx);
+        }
+        Ok((open.downgrade(), file.downgrade()))
+    }
+
     /// Somebody who does not have this table is to have the description of a descriptor, or to hear of it: see [`Descriptors::export`]. Called before.
     pub fn export(&self, fd: i32, cx: &Cx) {
         if let Ok(fd) = usize::try_from(fd) {
@@ -204,19 +242,19 @@ impl FileTable {
         share.destroy_unseen_async(cx, |table, cx| {
             let mut pace = Pace::default();
             let mut at = 0;
-            let mut handles = table.handles.lock(cx);
-            if handles.unseen().count <= ENDED_AT_ONCE {
-                handles.see_all();
-            }
-            drop(handles);
             loop {
                 let mut handles = table.handles.lock(cx);
+                if (1..=ENDED_AT_ONCE).contains(&handles.unseen().count) {
+                    handles.see_all();
+                }
                 if at >= handles.len() {
-                    let (rest, unseen) = handles.take_unseen();
+                    let rest = handles.take_unseen();
                     // Not where nobody can see it, some time later: what is charged no longer may be somebody else's.
                     handles.end();
                     drop(handles);
-                    TableRemains::leave(rest, unseen);
+                    if let Some((rest, unseen)) = rest {
+                        TableRemains::leave(rest, unseen);
+                    }
                     break;
                 }
                 let (closed, next) = handles.drain(at, SCANNED_AT_ONCE, |open| open.in_flight() > 0);

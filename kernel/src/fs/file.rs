@@ -314,6 +314,12 @@ impl OpenFile {
         usize::try_from(OPEN_FILES.sum()).unwrap_or(0).saturating_sub(LEFT_FILES.load(Ordering::Relaxed))
     }
 
+    /// Whether its end may be unseen in some table.
+    #[inline(always)]
+    pub fn is_unseen_anywhere(&self) -> bool {
+        self.end.bytes() != 0
+    }
+
     /// So many are only left to be destroyed some time.
     pub(super) fn leave(count: usize) {
         LEFT_FILES.fetch_add(count, Ordering::Relaxed);
@@ -372,7 +378,13 @@ impl OpenFile {
     pub fn at(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
         let (reads_slowly, writes_in_turn) = (file.reads_slowly(), file.writes_in_turn());
         let (is_seekable, has_parts) = (file.is_seekable(), file.has_parts());
+        let unseen_bytes = match file.end() {
+            FileEnd::Unseen { bytes } => DESCRIPTION_BYTES + bytes,
+            // Without the other end.
+            FileEnd::Seen | FileEnd::UnseenBy { .. } => 0,
+        };
         let mut open = Self::of(file, is_seekable, has_parts, flags, location);
+        open.end = UnseenEnd::new(unseen_bytes);
         (open.reads_slowly, open.writes_in_turn) = (reads_slowly, writes_in_turn);
         open
     }
@@ -391,13 +403,8 @@ impl OpenFile {
         if flags.only_reads() {
             location.inode.with(Inode::begin_reading);
         }
-        let unseen_bytes = match file.end() {
-            FileEnd::Unseen { bytes } => DESCRIPTION_BYTES + bytes,
-            // Without the other end.
-            FileEnd::Seen | FileEnd::UnseenBy { .. } => 0,
-        };
         OpenFile {
-            end: UnseenEnd::new(unseen_bytes),
+            end: UnseenEnd::new(0),
             class: file.class(),
             is_seekable,
             has_parts,

@@ -32,11 +32,9 @@ pub struct TableRemains {
 impl TableRemains {
     /// Leaves the entries of a table of which only those are there that nobody sees.
     pub fn leave(table: HandleTable<OpenFile, FdFlags>, unseen: UnseenEntries) {
-        if unseen.count > 0 {
-            OpenFile::leave(unseen.files);
-            let bytes = unseen.bytes + unseen.count * ENTRY_BYTES;
-            remains::leave_objects(TableRemains { table, current: None }, bytes);
-        }
+        OpenFile::leave(unseen.files);
+        let bytes = unseen.bytes + unseen.count * ENTRY_BYTES;
+        remains::leave_objects(TableRemains { table, current: None }, bytes);
     }
 
     /// Lets go of a part of a file; how many bytes have come back if it was the last part of the last owner's, or `None` if there are no files.

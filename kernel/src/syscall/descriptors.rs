@@ -78,8 +78,7 @@ fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         }
         abi::F_SETLK | abi::F_SETLKW | abi::F_OFD_SETLK | abi::F_OFD_SETLKW => {
             let waits = matches!(command, abi::F_SETLKW | abi::F_OFD_SETLKW);
-            let open = me.files(cx)?.weak(fd, cx)?;
-            me.files(cx)?.export(fd, cx);
+            let open = me.files(cx)?.get_exported(fd, cx)?.downgrade();
             let (owner, pid) = lock_owner(cx, me, open, is_description)?;
             set_lock_async(cx, me, (fd, open), owner, pid, argument.input::<LockArgument>(), waits)
         }
@@ -96,10 +95,9 @@ fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
                 // It counts who has the file open.
                 tasks::free_everything_async(cx);
             }
-            // Somebody may be told of it.
-            me.files(cx)?.export(fd, cx);
             complete_async(cx, me, Patience::Forever, |cx, me, _| {
-                let open = me.files(cx)?.get(fd, cx)?;
+                // Somebody may be told of it.
+                let open = me.files(cx)?.get_exported(fd, cx)?;
                 file_owner::control(&open, fd, command, argument, me, cx)
             })
         }
@@ -368,8 +366,7 @@ fn flock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         abi::LOCK_UN => None,
         _ => return Err(Errno::EINVAL),
     };
-    let open = me.files(cx)?.weak(args.int(0), cx)?;
-    me.files(cx)?.export(args.int(0), cx);
+    let open = me.files(cx)?.get_exported(args.int(0), cx)?.downgrade();
     complete_async(cx, me, Patience::Forever, |cx, _, waker| {
         let file = open.upgrade(cx).map_err(|_| Errno::EBADF)?;
         if let Some(waker) = waker {

@@ -101,6 +101,16 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> Chunk<T, A, M> {
         self.unseen = self.unseen & !(1 << bit) | u64::from(end == HandleEnd::Unseen) << bit;
     }
 
+    /// How entry `bit` ends, which is gone.
+    #[inline(always)]
+    fn take_end(&mut self, bit: usize) -> HandleEnd {
+        if self.unseen >> bit & 1 == 0 {
+            return HandleEnd::Seen;
+        }
+        self.unseen &= !(1 << bit);
+        HandleEnd::Unseen
+    }
+
     /// Whether a number of it is reserved.
     fn has_reserved(&self) -> bool {
         let is_filled = |bit: u32| matches!(self.entries.get(bit as usize), Some(Some(_)));
@@ -123,13 +133,20 @@ impl<T: ?Sized, A: Copy, M: Mode> Handle<T, A, M> {
     }
 }
 
+/// What is known of the chunks of a table, by bits.
+#[derive(Clone, Copy, Default)]
+struct Words {
+    /// Bit n: all numbers of chunk n are taken.
+    full: u64,
+    /// Bit n: chunk n may have entries that are not unseen.
+    seen: u64,
+}
+
 /// Objects by small numbers. An object may stand in several entries and in several tables; it dies with the last.
 pub struct HandleTable<T: ?Sized + 'static, A, M: Mode = Shared> {
     chunks: Vec<Chunk<T, A, M>>,
-    /// Bit n: all numbers of chunk n are taken.
-    full: Vec<u64>,
-    /// Bit n: chunk n may have entries that are not unseen.
-    seen: Vec<u64>,
+    /// Of 64 chunks each.
+    words: Vec<Words>,
     /// A chunk that became empty and kept its memory, so that a number at its edge can come and go cheaply.
     spare: usize,
     /// How many numbers are reserved.
@@ -150,7 +167,7 @@ impl<T: ?Sized + fmt::Debug, A: fmt::Debug + Copy + Default + PartialEq, M: Mode
 
 impl<T: ?Sized, A, M: Mode> Default for HandleTable<T, A, M> {
     fn default() -> Self {
-        HandleTable { chunks: Vec::new(), full: Vec::new(), seen: Vec::new(), spare: 0, reserved: 0 }
+        HandleTable { chunks: Vec::new(), words: Vec::new(), spare: 0, reserved: 0 }
     }
 }
 
@@ -260,25 +277,30 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
 
     /// From now on somebody else may see the end of the object of any number that is in use.
     pub fn see_all(&mut self) {
-        self.seen.fill(u64::MAX);
+        self.all_have_seen();
         self.chunks.iter_mut().for_each(|chunk| chunk.unseen = 0);
+    }
+
+    /// Any chunk may have entries that are not unseen.
+    fn all_have_seen(&mut self) {
+        self.words.iter_mut().for_each(|words| words.seen = u64::MAX);
     }
 
     #[inline(always)]
     fn may_have_seen(&self, number: usize) -> bool {
-        self.seen.get(number / CHUNK).is_some_and(|seen| seen >> (number % CHUNK) & 1 != 0)
+        self.words.get(number / CHUNK).is_some_and(|words| words.seen >> (number % CHUNK) & 1 != 0)
     }
 
     /// A chunk has an entry that is not unseen.
     #[inline(always)]
     fn has_seen(&mut self, number: usize) {
-        self.seen[number / CHUNK] |= 1 << (number % CHUNK);
+        self.words[number / CHUNK].seen |= 1 << (number % CHUNK);
     }
 
     /// The first chunk from `at` on that may have entries that are not unseen; one behind the last if none may.
     fn next_seen(&self, mut at: usize) -> usize {
-        while let Some(&seen) = self.seen.get(at / CHUNK) {
-            let seen = seen & (u64::MAX << (at % CHUNK));
+        while let Some(words) = self.words.get(at / CHUNK) {
+            let seen = words.seen & (u64::MAX << (at % CHUNK));
             if seen != 0 {
                 return at / CHUNK * CHUNK + seen.trailing_zeros() as usize;
             }
@@ -368,7 +390,7 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         }
         chunk.taken |= 1 << bit;
         if chunk.taken == u64::MAX {
-            self.full[number / CHUNK] |= 1 << (number % CHUNK);
+            self.words[number / CHUNK].full |= 1 << (number % CHUNK);
         }
         self.reserved += 1;
         Some(index)
@@ -390,7 +412,9 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
             if attribute != A::default() {
                 chunk.mark(bit, attribute);
             }
-            chunk.unseen |= u64::from(end == HandleEnd::Unseen) << bit;
+            if end == HandleEnd::Unseen {
+                chunk.unseen |= 1 << bit;
+            }
             chunk.own()?.get_mut(bit)
         });
         let entry = entry.filter(|entry| entry.is_none());
@@ -461,6 +485,12 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
     /// table has, too, are copied first.
     #[inline]
     pub fn remove(&mut self, index: usize) -> Option<Dying<T, M>> {
+        Some(self.remove_with_end(index)?.0)
+    }
+
+    /// As [`remove`](Self::remove), and who saw the object's end.
+    #[inline(always)]
+    pub fn remove_with_end(&mut self, index: usize) -> Option<(Dying<T, M>, HandleEnd)> {
         let (number, bit) = (index / CHUNK, index % CHUNK);
         let chunk = self.chunks.get_mut(number)?;
         chunk.entries.get(bit)?.as_ref()?;
@@ -468,13 +498,13 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         let was_full = chunk.taken == u64::MAX;
         chunk.taken &= !(1 << bit);
         chunk.marked &= !(1 << bit);
-        chunk.unseen &= !(1 << bit);
+        let end = chunk.take_end(bit);
         if was_full {
-            self.full[number / CHUNK] &= !(1 << (number % CHUNK));
+            self.words[number / CHUNK].full &= !(1 << (number % CHUNK));
         } else if chunk.taken == 0 {
             self.is_empty_now(number);
         }
-        Some(Dying::new(old.object))
+        Some((Dying::new(old.object), end))
     }
 
     /// A table with the same entries under the same numbers, without what is only reserved; `None` if there is no memory for it. In neither is any entry unseen then.
@@ -484,8 +514,8 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         if used > 0 && !copy.grow(used - 1) {
             return None;
         }
-        self.seen.fill(u64::MAX);
-        copy.seen.fill(u64::MAX);
+        self.all_have_seen();
+        copy.all_have_seen();
         for (number, (from, to)) in self.chunks.iter_mut().zip(&mut copy.chunks).enumerate() {
             from.unseen = 0;
             if from.taken == 0 {
@@ -497,7 +527,7 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
                 Chunk { taken: from.taken, marked: from.marked, unseen: 0, entries: from.entries.share() }
             };
             if to.taken == u64::MAX {
-                copy.full[number / CHUNK] |= 1 << (number % CHUNK);
+                copy.words[number / CHUNK].full |= 1 << (number % CHUNK);
             }
         }
         Some(copy)
@@ -562,8 +592,8 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
 
     /// The first chunk from `at` on that is not full; one behind the last if all are.
     fn next_chunk(&self, mut at: usize) -> usize {
-        while let Some(&full) = self.full.get(at / CHUNK) {
-            let free = !full & (u64::MAX << (at % CHUNK));
+        while let Some(words) = self.words.get(at / CHUNK) {
+            let free = !words.full & (u64::MAX << (at % CHUNK));
             if free != 0 {
                 return at / CHUNK * CHUNK + free.trailing_zeros() as usize;
             }
@@ -577,15 +607,13 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
     fn grow(&mut self, chunk: usize) -> bool {
         let words = chunk / CHUNK + 1;
         if self.chunks.try_reserve(chunk + 1 - self.chunks.len()).is_err()
-            || self.full.try_reserve(words.saturating_sub(self.full.len())).is_err()
-            || self.seen.try_reserve(words.saturating_sub(self.seen.len())).is_err()
+            || self.words.try_reserve(words.saturating_sub(self.words.len())).is_err()
         {
             return false;
         }
         self.chunks.resize_with(chunk + 1, Chunk::empty);
-        if words > self.full.len() {
-            self.full.resize(words, 0);
-            self.seen.resize(words, 0);
+        if words > self.words.len() {
+            self.words.resize(words, Words::default());
         }
         true
     }
@@ -595,7 +623,7 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         let chunk = &mut self.chunks[number];
         chunk.taken |= 1 << (index % CHUNK);
         if chunk.taken == u64::MAX {
-            self.full[number / CHUNK] |= 1 << (number % CHUNK);
+            self.words[number / CHUNK].full |= 1 << (number % CHUNK);
         }
     }
 
@@ -612,7 +640,7 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
 
     fn free(&mut self, index: usize) {
         let number = index / CHUNK;
-        self.full[number / CHUNK] &= !(1 << (number % CHUNK));
+        self.words[number / CHUNK].full &= !(1 << (number % CHUNK));
         let chunk = &mut self.chunks[number];
         chunk.taken &= !(1 << (index % CHUNK));
         if chunk.taken == 0 {
