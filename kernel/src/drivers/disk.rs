@@ -20,7 +20,7 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
-use crate::fs::{DeviceNumber, File, Lseek, OpenFile, OpenFlags, VfsCaller};
+use crate::fs::{DeviceNumber, File, FileEnd, Lseek, OpenFile, OpenFlags, VfsCaller};
 use crate::reclaim::Held;
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::Argument;
@@ -78,6 +78,10 @@ impl BlockFile {
 }
 
 impl File for BlockFile {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }

@@ -7,7 +7,7 @@ use frame::mm::{Reader, Writer};
 use refs::Waker;
 
 use crate::error::Errno;
-use crate::fs::{Events, File, Lseek, VfsCaller};
+use crate::fs::{Events, File, FileEnd, Lseek, VfsCaller};
 use crate::log;
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
@@ -30,6 +30,10 @@ impl KernelLog {
 }
 
 impl File for KernelLog {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }

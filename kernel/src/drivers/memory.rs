@@ -9,7 +9,7 @@ use linux_raw_sys::ioctl::RNDGETENTCNT;
 use super::kernel_log::KernelLog;
 use super::random;
 use crate::error::{Errno, Result};
-use crate::fs::{File, Lseek, VfsCaller};
+use crate::fs::{File, FileEnd, Lseek, VfsCaller};
 use crate::memory::Mappable;
 use crate::reclaim::Held;
 use crate::step::Step;
@@ -35,6 +35,10 @@ pub fn open(minor: u32) -> Result<Box<dyn File>> {
 pub struct Null;
 
 impl File for Null {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }
@@ -67,6 +71,10 @@ impl File for Null {
 pub struct Zero;
 
 impl File for Zero {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }
@@ -105,6 +113,10 @@ impl File for Zero {
 struct Full;
 
 impl File for Full {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }
@@ -137,6 +149,10 @@ struct Random {
 }
 
 impl File for Random {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }

@@ -5,7 +5,8 @@ use frame::mm::{Reader, Writer};
 use refs::{SpinLock, WaitList, Waker};
 
 use crate::error::Errno;
-use crate::fs::{Events, File, Lseek, VfsCaller};
+use crate::fs::{Events, File, FileEnd, Lseek, VfsCaller};
+use crate::memory::slot_bytes;
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 
@@ -34,6 +35,10 @@ impl EventFd {
 }
 
 impl File for EventFd {
+    fn end(&self) -> FileEnd {
+        FileEnd::Unseen { bytes: slot_bytes(size_of::<Self>()) }
+    }
+
     fn class(&self) -> Held {
         Held::Event
     }

@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use refs::{Pooled, PooledSlot, SpinLock, WaitList, Waker};
 
+use crate::memory::slot_bytes;
 use crate::slots::Slots;
 
 /// Who is woken of several relays that wait for the same.
@@ -183,6 +184,9 @@ pub struct OwnedBell {
 }
 
 impl OwnedBell {
+    /// So many bytes of the heap come back with it at least.
+    pub const BYTES: usize = slot_bytes(size_of::<Bell>() + 2 * size_of::<usize>());
+
     /// A bell that nothing has rung.
     pub fn new() -> Self {
         let bell = Arc::<Bell>::default();
@@ -211,6 +215,9 @@ impl Drop for OwnedBell {
 pub struct OwnedRelay(PooledSlot);
 
 impl OwnedRelay {
+    /// So many bytes of memory come back with it.
+    pub const BYTES: usize = size_of::<Pooled>();
+
     /// A relay that rings `bell` with `key`.
     pub fn new(bell: &OwnedBell, key: Key, sharing: Sharing) -> Self {
         let words = [bell.name.word(), key.number, key.serial as usize, OUT];

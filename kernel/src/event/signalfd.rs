@@ -9,7 +9,8 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::current::Current;
 use crate::error::Errno;
-use crate::fs::{Events, File, Lseek, VfsCaller};
+use crate::fs::{Events, File, FileEnd, Lseek, VfsCaller};
+use crate::memory::slot_bytes;
 use crate::process::Process;
 use crate::reclaim::Held;
 use crate::signal::{Info, Signal, SignalSet};
@@ -95,6 +96,10 @@ impl SignalFd {
 }
 
 impl File for SignalFd {
+    fn end(&self) -> FileEnd {
+        FileEnd::Unseen { bytes: slot_bytes(size_of::<Self>()) }
+    }
+
     fn class(&self) -> Held {
         Held::Event
     }

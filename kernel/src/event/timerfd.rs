@@ -6,7 +6,8 @@ use refs::{SpinLock, Waker};
 
 use super::relay::{Key, OwnedBell, OwnedRelay, Sharing};
 use crate::error::Errno;
-use crate::fs::{Events, File, Lseek, VfsCaller};
+use crate::fs::{Events, File, FileEnd, Lseek, VfsCaller};
+use crate::memory::slot_bytes;
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 use crate::time::clock::{sets, watch_sets};
@@ -108,6 +109,10 @@ impl TimerFd {
 }
 
 impl File for TimerFd {
+    fn end(&self) -> FileEnd {
+        FileEnd::Unseen { bytes: slot_bytes(size_of::<Self>()) + OwnedBell::BYTES + OwnedRelay::BYTES }
+    }
+
     fn class(&self) -> Held {
         Held::Event
     }

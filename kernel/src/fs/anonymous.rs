@@ -10,6 +10,7 @@ use refs::{SpinLock, StrongRc};
 
 use super::{Dentry, FileKind, FileSystem, Inode, InodeOps, Location, Metadata, Mount, MountFlags};
 use crate::error::Result;
+use crate::memory::{object_bytes, slot_bytes};
 
 /// What an inode without a place in the tree is, by the name that `/proc/PID/fd` shows.
 pub struct Nameless {
@@ -22,6 +23,9 @@ impl InodeOps for Nameless {
         Some(alloc::format!("{}:[{}]", self.prefix, this.number).into_bytes())
     }
 }
+
+/// So many bytes of the heap an inode without a place in the tree takes at least.
+pub const INODE_BYTES: usize = object_bytes::<Inode>() + slot_bytes(size_of::<Nameless>());
 
 struct Shared;
 

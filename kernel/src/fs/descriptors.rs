@@ -2,11 +2,17 @@
 //!
 //! Whoever looks has a [`HandleTable`]; what changes it goes through here, so that no entry comes or goes uncounted. An entry is charged for the kind of its file, also where others have the
 //! file as well: whoever closes it last ends it.
+//!
+//! An entry is *unseen* ([`HandleEnd`]) as long as nobody who does not use this table can tell when its file comes to its end: it was made for this table, is of a kind of which that can
+//! be said ([`FileEnd`]), and was never given to anybody else ([`Descriptors::export`], [`Descriptors::copy`]); of a pair that holds for both ends. Whatever does not say so is
+//! seen. Once the table ends its unseen entries are left as they are ([`Descriptors::take_unseen`]), and come to their end some time later: [`super::table_remains`].
 
 use core::ops::Deref;
 
-use refs::{Dying, HandleTable, NoSuspend, StrongRc};
+use frame::Cx;
+use refs::{Dying, HandleEnd, HandleTable, NoSuspend, StrongRc, TempRc};
 
+use super::file_end::OtherEnd;
 use super::{FdFlags, OpenFile};
 use crate::error::{Errno, Result};
 use crate::reclaim::{Held, OfDescriptors, Payer};
@@ -19,6 +25,18 @@ const PIECE: usize = 64;
 pub struct Descriptors {
     table: HandleTable<OpenFile, FdFlags>,
     held: OfDescriptors,
+    unseen: UnseenEntries,
+}
+
+/// The unseen entries of a table.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnseenEntries {
+    /// How many.
+    pub count: usize,
+    /// How many files they are of.
+    pub files: usize,
+    /// How many bytes of the kernel's come back with these files at least.
+    pub bytes: usize,
 }
 
 impl Deref for Descriptors {
@@ -72,8 +90,15 @@ impl Descriptors {
     /// If the number is not reserved.
     #[inline]
     pub fn fill(&mut self, fd: usize, file: StrongRc<OpenFile>, flags: FdFlags) {
-        self.held.exchange(Held::Reserved, class(&file));
-        self.table.fill(fd, file, flags);
+        let (class, bytes) = file.with(|file| (file.class, file.end.bytes()));
+        self.held.exchange(Held::Reserved, class);
+        let end = if bytes == 0 { HandleEnd::Seen } else { HandleEnd::Unseen };
+        if end == HandleEnd::Unseen {
+            self.unseen.count += 1;
+            self.unseen.files += 1;
+            self.unseen.bytes += bytes;
+        }
+        self.table.fill(fd, file, flags, end);
     }
 
     /// Gives back a number that was reserved.
@@ -93,16 +118,23 @@ impl Descriptors {
         let share = self.table.share(fd).ok_or(Errno::EBADF)?;
         let class = class(&share);
         self.held.add(class, 1)?;
-        let entered = self.table.insert(share, flags, from, limit).map_err(|_refused: Dying<OpenFile>| Errno::EMFILE);
+        let end = self.end_of(fd);
+        let entered =
+            self.table.insert(share, flags, end, from, limit).map_err(|_refused: Dying<OpenFile>| Errno::EMFILE);
         let entered = entered.and_then(|fd| {
             if self.has_grown() && self.pay_for_table().is_err() {
                 // The file has another entry.
                 drop(self.table.remove(fd));
                 return Err(Errno::ENOMEM);
             }
+            self.unseen.count += usize::from(end == HandleEnd::Unseen);
             Ok(fd)
         });
         entered.inspect_err(|_| self.held.remove(class, 1))
+    }
+
+    fn end_of(&self, fd: usize) -> HandleEnd {
+        if self.table.is_unseen(fd) { HandleEnd::Unseen } else { HandleEnd::Seen }
     }
 
     /// Makes `to` an entry for the file of `fd`; what it was before.
@@ -127,7 +159,10 @@ impl Descriptors {
             self.pay_for_table()?;
         }
         self.held.add(class(&share), 1)?;
-        let replaced = self.table.replace(to, share, flags);
+        let end = self.end_of(fd);
+        self.forget_unseen(to, cx);
+        self.unseen.count += usize::from(end == HandleEnd::Unseen);
+        let replaced = self.table.replace(to, share, flags, end);
         if let Some(replaced) = &replaced {
             self.held.remove(replaced.get(cx).class, 1);
         }
@@ -137,9 +172,110 @@ impl Descriptors {
     /// Takes an entry out. `None`, and it is still there, also where there is no memory.
     #[inline]
     pub fn remove(&mut self, fd: usize, cx: &impl NoSuspend) -> Option<Dying<OpenFile>> {
-        let removed = self.table.remove(fd)?;
+        let (removed, end) = self.table.remove_with_end(fd)?;
+        if end == HandleEnd::Unseen {
+            self.forget(&removed.get(cx));
+        }
         self.held.remove(removed.get(cx).class, 1);
         Some(removed)
+    }
+
+    /// An entry is about to go.
+    fn forget_unseen(&mut self, fd: usize, cx: &impl NoSuspend) {
+        if self.table.is_unseen(fd)
+            && let Some(file) = self.table.get(fd, cx)
+        {
+            self.forget(&file);
+        }
+    }
+
+    /// An unseen entry of a file goes, and counts among the file's owners.
+    #[inline]
+    fn forget(&mut self, file: &TempRc<'_, OpenFile>) {
+        self.unseen.count -= 1;
+        if file.owners() == 1 {
+            self.unseen.files -= 1;
+            self.unseen.bytes -= file.end.bytes();
+        }
+    }
+
+    /// Somebody who does not use this table is to have the file of `fd`, or to hear of it: its end is seen from now on, and that of what it is connected with. Called before.
+    pub fn export(&mut self, fd: usize, cx: &Cx) {
+        let Some(file) = self.table.get(fd, cx) else { return };
+        if file.end.bytes() == 0 {
+            return;
+        }
+        if file.end.is_watched() || file.class == Held::EpollSet {
+            // A set tells of what it watches, and is told by that.
+            self.see_all();
+        } else if self.table.is_unseen(fd) {
+            match self.other_end(fd, &file, cx) {
+                Some(other) if file.owners() == 1 => {
+                    self.see(fd, cx);
+                    other.into_iter().for_each(|other| self.see(other, cx));
+                }
+                // Other entries have it too, or its other end: which ones nobody knows.
+                _ => self.see_all(),
+            }
+        }
+        file.end.export();
+    }
+
+    /// The entry of the other end of the pair that the file of `fd` is of, if it is of one; `None` if it is not where it was made, or not only there.
+    fn other_end(&self, fd: usize, file: &OpenFile, cx: &Cx) -> Option<Option<usize>> {
+        let other = match file.end.other() {
+            OtherEnd::None => return Some(None),
+            OtherEnd::Next => fd + 1,
+            OtherEnd::Before => fd.checked_sub(1)?,
+            OtherEnd::Elsewhere => return None,
+        };
+        let found = self.table.get(other, cx)?;
+        let is_it = self.table.is_unseen(other) && found.owners() == 1 && file.file.is_other_end_of(&*found.file, cx);
+        is_it.then_some(Some(other))
+    }
+
+    /// The file of `fd`, which has no other entries, is to be closed at once when the table ends.
+    fn see(&mut self, fd: usize, cx: &Cx) {
+        self.forget_unseen(fd, cx);
+        self.table.see(fd);
+    }
+
+    /// The end of all that there is may be seen.
+    pub fn see_all(&mut self) {
+        self.table.see_all();
+        self.unseen = UnseenEntries::default();
+    }
+
+    /// An epoll set is to watch a file. It is to leave at once what others see; what it watches where others have it is not to be ready any more once it is closed; and what is
+    /// charged for what it watches is to be given back at once.
+    #[inline]
+    pub fn watch(
+        &mut self,
+        (set, set_file): (usize, &TempRc<'_, OpenFile>),
+        (fd, file): (usize, &TempRc<'_, OpenFile>),
+        is_charged: impl FnOnce(&OpenFile) -> bool,
+        cx: &Cx,
+    ) {
+        if !self.table.is_unseen(set) {
+            return self.export(fd, cx);
+        }
+        if self.table.is_unseen(fd) {
+            file.end.watch();
+            if !is_charged(set_file) {
+                return;
+            }
+        }
+        if set_file.owners() == 1 { self.see(set, cx) } else { self.see_all() }
+    }
+
+    /// Takes out the unseen entries of a table that ends; all others have been [drained](Self::drain).
+    pub fn take_unseen(&mut self) -> Option<(HandleTable<OpenFile, FdFlags>, UnseenEntries)> {
+        (self.unseen.count > 0).then(|| (core::mem::take(&mut self.table), core::mem::take(&mut self.unseen)))
+    }
+
+    /// The files of its unseen entries.
+    pub fn unseen(&self) -> UnseenEntries {
+        self.unseen
     }
 
     /// Changes what belongs to an entry: see [`HandleTable::set_attribute`].
@@ -147,7 +283,7 @@ impl Descriptors {
         self.table.set_attribute(fd, flags)
     }
 
-    /// Takes out entries of a table that ends: see [`HandleTable::drain`]. They are charged until [`end`](Self::end).
+    /// Takes out entries that are not unseen of a table that ends: see [`HandleTable::drain`]. They are charged until [`end`](Self::end).
     pub fn drain(
         &mut self,
         fd: usize,
@@ -157,17 +293,18 @@ impl Descriptors {
         self.table.drain(fd, most, choose)
     }
 
-    /// All have been drained.
+    /// All have been drained, or taken out.
     pub fn end(&mut self) {
         self.held.end();
     }
 
-    /// The same entries, charged to nobody yet; `None` if there is no memory.
-    pub fn copy(&self) -> Option<Descriptors> {
+    /// The same entries, charged to nobody yet; `None` if there is no memory. Each is seen from now on, here and there.
+    pub fn copy(&mut self) -> Option<Descriptors> {
+        self.unseen = UnseenEntries::default();
         let (table, mut held) = (self.table.share_all()?, self.held.copy(Held::Reserved));
         // A copy ends with the last entry.
         held.remove(Held::Table, held.count(Held::Table).saturating_sub((table.len() / PIECE) as u32));
-        Some(Descriptors { table, held })
+        Some(Descriptors { table, held, unseen: UnseenEntries::default() })
     }
 
     /// Charges all entries of a copy to somebody.

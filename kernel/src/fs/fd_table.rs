@@ -8,6 +8,7 @@ use bitflags::bitflags;
 use frame::Cx;
 use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
 
+use super::table_remains::TableRemains;
 use super::{Descriptors, LockOwner, OpenFile, OpenFlags, VfsCaller};
 use super::{dnotify, fasync, in_flight};
 use crate::error::{Errno, Result};
@@ -22,6 +23,9 @@ pub const NR_OPEN_RANGE: RangeInclusive<usize> = 64..=1 << 20;
 
 /// So many descriptors are closed before the time is looked at.
 const CLOSED_AT_A_TIME: usize = 8;
+
+/// Up to so many entries that nobody sees the end of go with the table: that takes about as long as to leave them.
+const ENDED_AT_ONCE: usize = 8;
 
 /// How many numbers are looked at before others may have their turn.
 const SCANNED_AT_ONCE: usize = 4096;
@@ -177,7 +181,7 @@ impl FileTable {
     /// # Errors
     /// EMFILE: a number is beyond what [`most_descriptors`] says by now. ENOMEM.
     pub fn duplicate(&self, payer: &Payer, cx: &Cx) -> Result<StrongRc<FileTable>> {
-        let handles = self.handles.lock(cx);
+        let mut handles = self.handles.lock(cx);
         let most = most_descriptors();
         if handles.len() > most && handles.next(most).is_some() {
             return Err(Errno::EMFILE);
@@ -191,17 +195,70 @@ impl FileTable {
         }))
     }
 
-    /// Gives up a share in a table. If it was the last, all its descriptors are closed, one after the other, and others have their turn in
-    /// between.
+    /// As [`get`](Self::get), for what somebody else may hear of: see [`export`](Self::export).
+    ///
+    /// # Errors
+    /// EBADF.
+    #[inline]
+    pub fn get_exported<'cx>(&self, fd: i32, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
+        let open = self.get(fd, cx)?;
+        if open.is_unseen_anywhere() {
+            self.export(fd, cx);
+        }
+        Ok(open)
+    }
+
+    /// The names of an epoll set and of a file that it is to watch: see [`Descriptors::watch`].
+    ///
+    /// # Errors
+    /// EBADF.
+    pub fn watch(
+        &self,
+        set: i32,
+        fd: i32,
+        is_charged: impl FnOnce(&OpenFile) -> bool,
+        cx: &Cx,
+    ) -> Result<(WeakRc<OpenFile>, WeakRc<OpenFile>)> {
+        let number = |fd: i32| usize::try_from(fd).map_err(|_| Errno::EBADF);
+        let (at, watched) = (number(set)?, number(fd)?);
+        let mut handles = self.handles.lock(cx);
+        let open = handles.get(at, cx).ok_or(Errno::EBADF)?;
+        let file = handles.get(watched, cx).ok_or(Errno::EBADF)?;
+        if open.flags().contains(OpenFlags::PATH) || file.flags().contains(OpenFlags::PATH) {
+            return Err(Errno::EBADF);
+        }
+        if open.is_unseen_anywhere() || file.is_unseen_anywhere() {
+            handles.watch((at, &open), (watched, &file), is_charged, cx);
+        }
+        Ok((open.downgrade(), file.downgrade()))
+    }
+
+    /// Somebody who does not have this table is to have the description of a descriptor, or to hear of it: see [`Descriptors::export`]. Called before.
+    pub fn export(&self, fd: i32, cx: &Cx) {
+        if let Ok(fd) = usize::try_from(fd) {
+            self.handles.lock(cx).export(fd, cx);
+        }
+    }
+
+    /// Gives up a share in a table. If it was the last, all its descriptors are closed that somebody else may see closed, one after the other, and others have their turn in
+    /// between. The rest, if it is much, is [left](super::table_remains).
     pub fn leave_async(cx: &mut Cx, share: StrongRc<FileTable>) {
         share.destroy_unseen_async(cx, |table, cx| {
             let mut pace = Pace::default();
             let mut at = 0;
             loop {
                 let mut handles = table.handles.lock(cx);
+                if (1..=ENDED_AT_ONCE).contains(&handles.unseen().count) {
+                    handles.see_all();
+                }
                 if at >= handles.len() {
+                    let rest = handles.take_unseen();
                     // Not where nobody can see it, some time later: what is charged no longer may be somebody else's.
                     handles.end();
+                    drop(handles);
+                    if let Some((rest, unseen)) = rest {
+                        TableRemains::leave(rest, unseen);
+                    }
                     break;
                 }
                 let (closed, next) = handles.drain(at, SCANNED_AT_ONCE, |open| open.in_flight() > 0);

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::any::Any;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
@@ -13,11 +13,12 @@ use refs::{SpinGuard, SpinLock, StrongRc, TempRc, Waker};
 
 use super::dnotify;
 use super::fasync::{Registration, SignalTarget};
+use super::file_end::{OtherEnd, UnseenEnd};
 use super::inode_file::InodeFile;
-use super::{FileKind, Inode, Location, VfsCaller};
+use super::{FileEnd, FileKind, Inode, Location, VfsCaller};
 use crate::block::{Depth, SyncProgress};
 use crate::error::{Errno, Result};
-use crate::memory::{BackingObject, Mappable, Pages};
+use crate::memory::{BackingObject, Mappable, Pages, object_bytes};
 use crate::reclaim::Held;
 use crate::step::Step;
 use crate::sysctl::Tunable;
@@ -109,6 +110,9 @@ pub enum Lseek {
 ///
 /// The defaults are those of a thing that cannot do it. (`Any`: calls for one kind of file only, such as `epoll_ctl`, look what it is.)
 pub trait File: Any + Send + Sync {
+    /// Whether anybody may see when it comes to its end who never had a descriptor of it. Asked when its description is made.
+    fn end(&self) -> FileEnd;
+
     /// What the end of a descriptor of it is charged as. Another kind of file gets a class of its own, or one that costs no less.
     fn class(&self) -> Held;
 
@@ -241,6 +245,16 @@ pub trait File: Any + Send + Sync {
         false
     }
 
+    /// Whether `other` is the other end of the pair that it is of, and neither has become anything else since.
+    fn is_other_end_of(&self, _other: &(dyn File + 'static), _cx: &Cx) -> bool {
+        false
+    }
+
+    /// As [`release`](Self::release), where nobody sees the end; it needs not be called at all.
+    fn release_unseen(&self) -> bool {
+        false
+    }
+
     /// Sockets: how long a call waits for one of `interest`, in nanoseconds (SO_RCVTIMEO, SO_SNDTIMEO); `None`: for ever.
     fn time_limit(&self, _interest: Events) -> Option<u64> {
         None
@@ -291,8 +305,15 @@ pub struct OpenFile {
     pub(super) io_signal: AtomicU8,
     /// How many of its owners are messages: see [`super::in_flight`].
     pub(super) in_flight: AtomicU32,
+    /// Who sees its end.
+    pub(super) end: UnseenEnd,
 }
 
+/// So many bytes of the heap a description takes at least.
+const DESCRIPTION_BYTES: usize = object_bytes::<OpenFile>();
+
+/// How many of them are left of tables that have ended.
+static LEFT_FILES: AtomicUsize = AtomicUsize::new(0);
 /// How many there are.
 static OPEN_FILES: Count<APART> = Count::new();
 /// So many a core counts for itself.
@@ -310,9 +331,33 @@ impl OpenFile {
         OPEN_FILES.make_parts();
     }
 
-    /// How many open files there are in the system, with those that are closed and not destroyed yet.
+    /// How many open files there are in the system, with those that are closed and not destroyed yet, but without what [nobody sees](super::table_remains).
     pub fn count() -> usize {
-        usize::try_from(OPEN_FILES.sum()).unwrap_or(0)
+        usize::try_from(OPEN_FILES.sum()).unwrap_or(0).saturating_sub(LEFT_FILES.load(Ordering::Relaxed))
+    }
+
+    /// Whether its end may be unseen in some table.
+    #[inline(always)]
+    pub fn is_unseen_anywhere(&self) -> bool {
+        self.end.bytes() != 0
+    }
+
+    /// So many are only left to be destroyed some time.
+    pub(super) fn leave(count: usize) {
+        LEFT_FILES.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// The two ends of a pair, which are about to be entered in one table under `fds`.
+    pub fn pair(mut ends: [OpenFile; 2], fds: [usize; 2]) -> [OpenFile; 2] {
+        if let [FileEnd::UnseenBy { bytes: first }, FileEnd::UnseenBy { bytes: second }] =
+            [ends[0].file.end(), ends[1].file.end()]
+        {
+            let is_next = fds[1] == fds[0] + 1;
+            let others = if is_next { [OtherEnd::Next, OtherEnd::Before] } else { [OtherEnd::Elsewhere; 2] };
+            ends[0].end = UnseenEnd::of_pair(DESCRIPTION_BYTES + first, others[0]);
+            ends[1].end = UnseenEnd::of_pair(DESCRIPTION_BYTES + second, others[1]);
+        }
+        ends
     }
 
     /// Keeps others from moving the offset, for a step that begins there and moves it: read(2) and write(2) of processes that share the description do not
@@ -355,7 +400,13 @@ impl OpenFile {
     pub fn at(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
         let (reads_slowly, writes_in_turn) = (file.reads_slowly(), file.writes_in_turn() || file.syncs_writes());
         let (is_seekable, has_parts) = (file.is_seekable(), file.has_parts());
+        let unseen_bytes = match file.end() {
+            FileEnd::Unseen { bytes } => DESCRIPTION_BYTES + bytes,
+            // Without the other end.
+            FileEnd::Seen | FileEnd::UnseenBy { .. } => 0,
+        };
         let mut open = Self::of(file, is_seekable, has_parts, flags, location);
+        open.end = UnseenEnd::new(unseen_bytes);
         (open.reads_slowly, open.writes_in_turn) = (reads_slowly, writes_in_turn);
         open
     }
@@ -375,6 +426,7 @@ impl OpenFile {
             location.inode.with(Inode::begin_reading);
         }
         OpenFile {
+            end: UnseenEnd::new(0),
             class: file.class(),
             is_seekable,
             has_parts,
@@ -471,6 +523,9 @@ pub fn look_for_closed() {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         OPEN_FILES.add(-1);
+        if self.end.is_left() {
+            LEFT_FILES.fetch_sub(1, Ordering::Relaxed);
+        }
         let watches = *self.watch_number.get_mut();
         if watches != 0 {
             dnotify::forget(self.location.inode.downgrade(), watches);

@@ -9,7 +9,7 @@ use linux_raw_sys::general::{RLIMIT_FSIZE, S_ISGID, S_ISUID, S_IXGRP};
 use refs::{StrongRc, TempRc, Waker};
 
 use super::access::Subject;
-use super::{Events, File, Inode, Lseek, VfsCaller};
+use super::{Events, File, FileEnd, Inode, Lseek, VfsCaller};
 use crate::credentials::{Capability, FileCapabilities};
 use crate::error::{Errno, Result};
 use crate::memory::Mappable;
@@ -121,6 +121,10 @@ pub fn seek_in(size: impl FnOnce() -> u64, to: Lseek, now: u64) -> Result<u64> {
 }
 
 impl File for InodeFile {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }
@@ -164,6 +168,10 @@ impl File for InodeFile {
 pub struct DirectoryFile;
 
 impl File for DirectoryFile {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }
@@ -186,6 +194,10 @@ impl File for DirectoryFile {
 pub struct PlaceFile;
 
 impl File for PlaceFile {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }

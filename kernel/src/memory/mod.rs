@@ -39,7 +39,8 @@ mod vma;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use frame::mm::{FramePolicy, UFrame};
+use frame::mm::{FramePolicy, SizeClass, UFrame};
+use refs::StrongRc;
 
 use crate::error::{Errno, Result};
 use crate::step::{Absent, Stop};
@@ -99,7 +100,20 @@ pub fn keep_stacks(threads: usize) {
 /// Whether even what the kernel keeps for itself is nearly gone: calls wait until somebody has ended, or fail.
 #[inline(always)]
 pub fn is_exhausted() -> bool {
-    buddy::FRAMES.available() < EXHAUSTED.load(Ordering::Relaxed) && remains::owed() == 0
+    buddy::FRAMES.available() < EXHAUSTED.load(Ordering::Relaxed) && remains::owed_at_once() == 0
+}
+
+/// So many bytes of the heap an object of that size takes.
+pub const fn slot_bytes(bytes: usize) -> usize {
+    match SizeClass::of(bytes, 16) {
+        Some(class) => class.size_bytes(),
+        None => bytes,
+    }
+}
+
+/// So many bytes of memory an object takes, with its link.
+pub const fn object_bytes<T: 'static>() -> usize {
+    slot_bytes(StrongRc::<T>::OBJECT_BYTES) + StrongRc::<T>::LINK_BYTES
 }
 
 /// Whether there is memory for one more kernel object (a process, an open file, a pipe, ...): asked by every call that makes one.
@@ -121,7 +135,8 @@ fn admit_after_gathering(least: usize) -> Result<()> {
             return Ok(());
         }
         if !remains::settle_some() {
-            return Err(Errno::ENOMEM);
+            // What that gives back is more than an object takes, and is there before the next call.
+            return if remains::end_objects() { Ok(()) } else { Err(Errno::ENOMEM) };
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is left of large address spaces that have ended, and of the pages of large objects: pages, page tables, VMAs that nobody can reach any more.
+//! What is left of large address spaces that have ended, of the pages of large objects, and of tables of descriptors: pages, page tables, VMAs, files that nobody can reach any more.
 //!
 //! The end of a large address space takes the same time however large it is: its objects (files, shared memory) are given up, because others see that; all else is
 //! handed over here as a whole. So are the pages of a file or of shared memory that is gone. The memory counts as free from then on ([`owed`]), and is:
@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | an allocation that finds no free frame ([`recover`]) | some hundred pages at most, and goes on |
 //! | a call that makes a kernel object, and whoever would end a program for want of memory ([`settle_some`]) | the lists and VMAs as well, in pieces |
+//! | the same, where that does not do ([`end_objects`]) | objects that have destructors, in pieces; their memory is there behind the caller's next suspension |
 //! | a task of the lowest class | the rest, a piece at a time |
 //!
 //! So what an end leaves undone is paid for by who uses the memory next, some ten instructions for each page, as zeroing it is; and nobody waits for more than a piece.
@@ -31,7 +32,7 @@ use crate::sched::{self, Class, Parameters};
 const PIECES_IN_NEED: usize = 2;
 
 /// What takes time to give back.
-pub(super) trait Remainder: Send {
+pub trait Remainder: Send {
     /// Gives some pages back, up to some hundred; how many, or `None` once there are none. It neither allocates nor frees anything of the heap's: it may be the heap that
     /// asks.
     fn give_back(&mut self) -> Option<usize>;
@@ -83,20 +84,29 @@ struct Lists {
     /// With pages of their own.
     owns: List,
     without_pages: List,
+    /// With destructors: what these give back is there only when all cores have passed a suspension.
+    objects: List,
 }
 
 static REMAINS: SpinLock<Lists> =
-    SpinLock::new(Lists { maps: List(None), owns: List(None), without_pages: List(None) });
+    SpinLock::new(Lists { maps: List(None), owns: List(None), without_pages: List(None), objects: List(None) });
 
 /// Frames that come back with pages.
 static FRAMES: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of the heap that come back behind them.
 static BYTES: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of the heap that come back with objects.
+static OBJECT_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// The task waits here.
 static WORK: WaitList = WaitList::new();
 
 /// How many frames come back at least.
 pub fn owed() -> usize {
+    owed_at_once() + OBJECT_BYTES.load(Ordering::Relaxed) / PAGE_SIZE
+}
+
+/// How many come back without anybody's suspension.
+pub fn owed_at_once() -> usize {
     FRAMES.load(Ordering::Relaxed)
         + BYTES.load(Ordering::Relaxed) / PAGE_SIZE
         + frame::spare_frames()
@@ -112,6 +122,14 @@ pub(super) fn leave(what: impl Remainder + 'static, pages: PagesOf, frames: usiz
         PagesOf::Others => lists.maps.push(remains),
         PagesOf::Itself => lists.owns.push(remains),
     });
+    WORK.wake_all();
+}
+
+/// Takes over objects that have destructors, with which so many `bytes` come back at least.
+pub fn leave_objects(what: impl Remainder + 'static, bytes: usize) {
+    OBJECT_BYTES.fetch_add(bytes, Ordering::Relaxed);
+    let remains: Box<Remains> = Box::new(Remains { frames: 0, bytes, next: None, what });
+    REMAINS.with(|lists| lists.objects.push(remains));
     WORK.wake_all();
 }
 
@@ -151,13 +169,23 @@ fn pay(all: &AtomicUsize, owed: &mut usize, paid: usize) {
 
 /// Frees a piece of what has no pages; whether there was one.
 fn free_piece() -> bool {
-    let Some(mut remains) = REMAINS.with(|lists| lists.without_pages.pop()) else { return false };
+    free_piece_of(|lists| &mut lists.without_pages, &BYTES)
+}
+
+/// Ends some objects, where memory is needed and nothing else gives any back; whether there were some. Their memory can be used once the caller has suspended.
+#[cold]
+pub fn end_objects() -> bool {
+    free_piece_of(|lists| &mut lists.objects, &OBJECT_BYTES)
+}
+
+fn free_piece_of(list: fn(&mut Lists) -> &mut List, owed: &AtomicUsize) -> bool {
+    let Some(mut remains) = REMAINS.with(|lists| list(lists).pop()) else { return false };
     match remains.what.free_piece() {
         Some(bytes) => {
-            pay(&BYTES, &mut remains.bytes, bytes);
-            REMAINS.with(|lists| lists.without_pages.push(remains));
+            pay(owed, &mut remains.bytes, bytes);
+            REMAINS.with(|lists| list(lists).push(remains));
         }
-        None => pay(&BYTES, &mut remains.bytes, usize::MAX),
+        None => pay(owed, &mut remains.bytes, usize::MAX),
     }
     true
 }
@@ -188,7 +216,7 @@ impl Body for Settler {
         loop {
             let waker = tasks::prepare(cx);
             WORK.register(waker, cx);
-            if settle_piece() {
+            if settle_piece() || end_objects() {
                 tasks::finish_wait(cx);
                 return Next::Again;
             }

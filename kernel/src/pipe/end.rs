@@ -1,5 +1,6 @@
 //! [`PipeEnd`]: reading, writing and waiting at an open end of a pipe.
 
+use core::any::Any;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
@@ -10,12 +11,22 @@ use refs::{StrongRc, Waker};
 use super::packets::Segments;
 use super::{DEFAULT_CAPACITY, PIPE_BUF, Pipe, PipeEnd, PipeState, PipeUser, Readers, Writers, max_capacity};
 use crate::error::{Errno, Result};
+use crate::fs::anonymous;
 use crate::fs::fasync::{Band, Registration};
-use crate::fs::{Events, File, OpenFlags, VfsCaller};
+use crate::fs::{Events, File, FileEnd, OpenFlags, VfsCaller};
+use crate::memory::{object_bytes, slot_bytes};
 use crate::reclaim::Held;
 use crate::ring::Ring;
 use crate::step::{Step, Stop};
 use crate::user_memory::Argument;
+
+/// What the two ends of an empty pipe take, at least, besides their descriptions.
+const BYTES: usize = object_bytes::<Pipe>()
+    + object_bytes::<Readers>()
+    + object_bytes::<Writers>()
+    + 2 * slot_bytes(size_of::<PipeEnd>())
+    + anonymous::INODE_BYTES
+    + slot_bytes(size_of::<StrongRc<Pipe>>());
 
 impl PipeEnd {
     pub(super) fn new(
@@ -243,6 +254,12 @@ impl Drop for PipeEnd {
 }
 
 impl File for PipeEnd {
+    fn end(&self) -> FileEnd {
+        // A FIFO has a name. What others of its user may have depends on how many pages a pipe may hold.
+        let is_seen = self.pipe.with(|pipe| pipe.named || pipe.state.with(|state| state.counts_for_others()));
+        if is_seen { FileEnd::Seen } else { FileEnd::UnseenBy { bytes: BYTES / 2 } }
+    }
+
     fn class(&self) -> Held {
         Held::Pipe
     }
@@ -340,6 +357,11 @@ impl File for PipeEnd {
             self.read_alone(&mut Writer::from(buffer.get_mut(..taken).unwrap_or_default()), cx)?;
         }
         Ok(taken)
+    }
+
+    fn is_other_end_of(&self, other: &(dyn File + 'static), _cx: &Cx) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref().is_some_and(|other| self.is_same_pipe(other))
     }
 
     /// Sends the other side signals where it loses its last end here.

@@ -107,6 +107,11 @@ impl PipeState {
         self.charge = Some(charge);
     }
 
+    /// Whether its user's other pipes are refused or small sooner because of it.
+    fn counts_for_others(&self) -> bool {
+        self.charge.as_ref().is_some_and(PageCharge::counts_for_others)
+    }
+
     /// How many more bytes fit.
     #[inline(always)]
     fn room(&self) -> usize {

@@ -53,6 +53,8 @@ impl PipeUser {
 pub struct PageCharge {
     user: Uid,
     pages: u64,
+    /// Its user had more than half of what it may have, with this one.
+    counts_for_others: bool,
 }
 
 impl PageCharge {
@@ -62,12 +64,19 @@ impl PageCharge {
     /// ENFILE: the user has too many.
     pub fn new(by: PipeUser) -> Result<Self> {
         let usual = if by.exceeds_size { DEFAULT_CAPACITY } else { DEFAULT_CAPACITY.min(max_capacity()) };
-        let mut charge = PageCharge { user: by.user, pages: 0 };
+        let mut charge = PageCharge { user: by.user, pages: 0, counts_for_others: false };
         let mut all = charge.change_to((usual / PIPE_BUF) as u64);
         if by.is_beyond(&SOFT_LIMIT, all) {
             all = charge.change_to(FEWEST_PAGES.min(charge.pages));
         }
+        charge.counts_for_others = by.is_beyond(&SOFT_LIMIT, all * 2) || by.is_beyond(&HARD_LIMIT, all * 2);
         if by.is_beyond(&HARD_LIMIT, all) { Err(Errno::ENFILE) } else { Ok(charge) }
+    }
+
+    /// Whether it is to be given back as soon as its pipe is closed: its user has so many that the limits may be in the way of others. So what is
+    /// [left](crate::fs::FileEnd) of pipes takes half of what a user may have at most.
+    pub fn counts_for_others(&self) -> bool {
+        self.counts_for_others
     }
 
     /// How many bytes the pipe may hold.

@@ -99,7 +99,7 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
             return Ok(());
         }
     }
-    if tasks::has_dead(cx) {
+    if tasks::has_dead(cx) || memory::remains::end_objects() {
         return Ok(());
     }
     // With many programs that all wait for room, to look at all of them each time would take longer than the end of the chosen one.

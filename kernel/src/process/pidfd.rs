@@ -6,7 +6,7 @@ use refs::{SpinLock, TempRc, Waker, WeakRc};
 
 use super::{Life, Process};
 use crate::error::{Errno, Result};
-use crate::fs::{Events, File};
+use crate::fs::{Events, File, FileEnd};
 use crate::reclaim::Held;
 
 /// What a pidfd does.
@@ -41,6 +41,10 @@ impl PidFd {
 }
 
 impl File for PidFd {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::Event
     }

@@ -5,7 +5,8 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use linux_raw_sys::general as abi;
 use linux_raw_sys::ioctl::{
-    FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, FS_IOC_GETFLAGS, FS_IOC_SETFLAGS,
+    FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, FIOSETOWN, FS_IOC_GETFLAGS, FS_IOC_SETFLAGS,
+    SIOCSPGRP,
 };
 use refs::{SpinLock, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -78,7 +79,7 @@ fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         }
         abi::F_SETLK | abi::F_SETLKW | abi::F_OFD_SETLK | abi::F_OFD_SETLKW => {
             let waits = matches!(command, abi::F_SETLKW | abi::F_OFD_SETLKW);
-            let open = me.files(cx)?.weak(fd, cx)?;
+            let open = me.files(cx)?.get_exported(fd, cx)?.downgrade();
             let (owner, pid) = lock_owner(cx, me, open, is_description)?;
             set_lock_async(cx, me, (fd, open), owner, pid, argument.input::<LockArgument>(), waits)
         }
@@ -96,7 +97,8 @@ fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
                 tasks::free_everything_async(cx);
             }
             complete_async(cx, me, Patience::Forever, |cx, me, _| {
-                let open = me.files(cx)?.get(fd, cx)?;
+                // Somebody may be told of it.
+                let open = me.files(cx)?.get_exported(fd, cx)?;
                 file_owner::control(&open, fd, command, argument, me, cx)
             })
         }
@@ -141,6 +143,7 @@ fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Res
             }
             let is_async = asked.contains(OpenFlags::ASYNC);
             if is_async != open.flags().contains(OpenFlags::ASYNC) {
+                files.export(fd, cx);
                 // Files that send no signals do not have it, whatever is asked.
                 fasync::set_signal_driven(&open, fd, is_async, me, cx)?;
             }
@@ -149,6 +152,8 @@ fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Res
         }
         abi::F_SETPIPE_SZ => {
             let end = open.kind::<PipeEnd>().ok_or(Errno::EBADF)?;
+            // It counts for its user.
+            files.export(fd, cx);
             let by = PipeUser::new(&me.thread(cx)?.credentials.lock(cx));
             end.set_capacity(argument as u32 as usize, by, cx)
         }
@@ -362,7 +367,7 @@ fn flock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         abi::LOCK_UN => None,
         _ => return Err(Errno::EINVAL),
     };
-    let open = me.files(cx)?.weak(args.int(0), cx)?;
+    let open = me.files(cx)?.get_exported(args.int(0), cx)?.downgrade();
     complete_async(cx, me, Patience::Forever, |cx, _, waker| {
         let file = open.upgrade(cx).map_err(|_| Errno::EBADF)?;
         if let Some(waker) = waker {
@@ -388,6 +393,10 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             // What an ioctl waits for is room for output (TCSBRK and its kin).
             name.watch(waker, cx);
             open.file.poll(crate::fs::Events::OUT, Some(waker), cx);
+        }
+        if matches!(request, FIOASYNC | FIOSETOWN | SIOCSPGRP) {
+            // Somebody may be told of it.
+            me.files(cx)?.export(fd, cx);
         }
         match request {
             FIOCLEX => me.files(cx)?.set_flags(fd, FdFlags::CLOSE_ON_EXEC, cx)?,

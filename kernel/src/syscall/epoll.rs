@@ -58,7 +58,13 @@ fn epoll_ctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         _ => me.memory(cx)?.read(args.input::<EpollEvent>(3))?,
     };
     let files = me.files(cx)?;
-    let (set, file) = (files.weak(args.int(0), cx)?, files.weak(args.int(2), cx)?);
+    let (set, file) = match change {
+        Some(Change::Add) => {
+            let is_charged = |set: &OpenFile| set.kind::<Epoll>().is_some_and(|set| set.is_charged);
+            files.watch(args.int(0), args.int(2), is_charged, cx)?
+        }
+        _ => (files.weak(args.int(0), cx)?, files.weak(args.int(2), cx)?),
+    };
     let open = set.upgrade(cx).map_err(|_| Errno::EBADF)?;
     let epoll = open.kind::<Epoll>().filter(|_| set != file).ok_or(Errno::EINVAL)?;
     epoll.control(set, change.ok_or(Errno::EINVAL)?, args.int(2), file, event, cx)?;

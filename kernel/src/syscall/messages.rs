@@ -140,6 +140,9 @@ fn sendto_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
                 SocketAddress::read(at.slice(args.int(5) as u32 as usize), me, cx)?.some()
             }
         };
+        if to.is_some() {
+            me.files(cx)?.export(args.int(0), cx);
+        }
         Ok(Outgoing { pieces: vec![piece], to, files: Files::new(), credentials: Credentials::of(me, cx)? })
     })?;
     send_async(cx, me, args.int(0), args.int(3) as u32, &outgoing)
@@ -155,6 +158,10 @@ fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         };
         let pieces = pieces(cx, me, header.pieces()?)?;
         let (files, credentials) = read_control(&header, me, cx)?;
+        if to.is_some() || !files.is_empty() {
+            // Another socket hears of this one, or what is in it is to come to its end at once.
+            me.files(cx)?.export(args.int(0), cx);
+        }
         Ok(Outgoing { pieces, to, files, credentials })
     })?;
     let sent = send_async(cx, me, args.int(0), args.int(2) as u32, &outgoing);
@@ -187,6 +194,7 @@ fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Files, C
             let files = me.files(cx)?;
             for fd in data.chunks_exact(4) {
                 let fd = i32::from_le_bytes([fd[0], fd[1], fd[2], fd[3]]);
+                files.export(fd, cx);
                 sent.push(files.get_even_path(fd, cx)?.share().ok_or(Errno::EBADF)?);
             }
         } else if head.level == net::SOL_SOCKET && head.kind == net::SCM_CREDENTIALS {

@@ -55,6 +55,7 @@ fn pipe(cx: &Cx, me: &Current, result: UserOut<[i32; 2]>, flags: OpenFlags) -> S
     if !direct.is_empty() {
         writing.file.flags_changed(writing.flags());
     }
+    let [reading, writing] = OpenFile::pair([reading, writing], [first.fd(), second.fd()]);
     first.fill(reading, fd_flags, cx);
     second.fill(writing, fd_flags, cx);
     Ok(0)

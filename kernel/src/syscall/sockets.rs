@@ -171,7 +171,8 @@ fn socketpair(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let reserved = [reserve_fd(me, cx)?, reserve_fd(me, cx)?];
     let [first, second] = wanted.family.pair(wanted.kind, wanted.protocol, me, cx)?;
     me.memory(cx)?.write(args.output::<[i32; 2]>(3), &[reserved[0].fd() as i32, reserved[1].fd() as i32])?;
-    let files = [open(first, wanted.flags)?, open(second, wanted.flags)?];
+    let fds = [reserved[0].fd(), reserved[1].fd()];
+    let files = OpenFile::pair([open(first, wanted.flags)?, open(second, wanted.flags)?], fds);
     for (reserved, file) in reserved.into_iter().zip(files) {
         reserved.fill(file, wanted.fd_flags, cx);
     }
@@ -186,11 +187,13 @@ fn address_argument(args: &Args, me: &Current, cx: &Cx) -> Step<SocketAddress> {
 fn bind(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     check_socket(args.int(0), me, cx)?;
     let address = address_argument(args, me, cx)?;
+    me.files(cx)?.export(args.int(0), cx);
     with_socket(args.int(0), me, cx, |socket| socket.bind(address.bytes(), me, cx))?;
     Ok(0)
 }
 
 fn listen(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    me.files(cx)?.export(args.int(0), cx);
     let backlog = usize::try_from(args.int(1)).unwrap_or(4096).min(4096);
     with_socket(args.int(0), me, cx, |socket| Ok(socket.listen(backlog, me, cx)?))?;
     Ok(0)
@@ -200,6 +203,7 @@ fn connect_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     // As on Linux: that the descriptor is no socket is found out behind the address.
     me.files(cx)?.get(args.int(0), cx)?;
     let address = complete_async(cx, me, Patience::Forever, |cx, me, _| address_argument(args, me, cx))?;
+    me.files(cx)?.export(args.int(0), cx);
     let wait = Wait::new(Events::OUT, false);
     socket_async(cx, me, args.int(0), &wait, |cx, me, socket, waker| socket.connect(address.bytes(), waker, me, cx))?;
     Ok(0)

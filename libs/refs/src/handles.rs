@@ -6,6 +6,10 @@
 //!
 //! A copy of a table shares the chunks' entries with it, so that it costs a few instructions for each chunk; who changes a chunk that is shared copies it
 //! first. Invariant: a chunk with a number that is reserved is not shared, so that filling it needs no memory.
+//!
+//! An entry may be *unseen* ([`HandleEnd`]): nobody but who uses this table can tell when its object comes to its end. Each chunk has a bit for each of its entries that says so, and one
+//! bit for each chunk says whether it may have others. So a table that ends finds those that are to be ended at once ([`HandleTable::drain`]) without a look at the rest, which is
+//! taken apart some time later ([`HandleTable::pop`]). Invariants: a chunk that is shared has no unseen entries; one that has an entry which is seen has its bit.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -21,6 +25,15 @@ pub struct Handle<T: ?Sized + 'static, A, M: Mode = Shared> {
     pub attribute: A,
 }
 
+/// Whether anybody sees when exactly the object of an entry comes to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandleEnd {
+    /// Somebody may: once the table ends it is to be ended at once.
+    Seen,
+    /// Nobody who does not use this very table.
+    Unseen,
+}
+
 /// Numbers in a chunk: the bits of a word.
 const CHUNK: usize = u64::BITS as usize;
 
@@ -32,6 +45,8 @@ struct Chunk<T: ?Sized + 'static, A, M: Mode> {
     taken: u64,
     /// Bit n: number n of the chunk is in use, and its attribute is not the default.
     marked: u64,
+    /// Bit n: number n of the chunk is in use, and its entry unseen.
+    unseen: u64,
     /// As many as were needed so far; at most `CHUNK`.
     entries: SharedSlice<Entry<T, A, M>>,
 }
@@ -41,7 +56,7 @@ const FEWEST: usize = 4;
 
 impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> Chunk<T, A, M> {
     const fn empty() -> Self {
-        Chunk { taken: 0, marked: 0, entries: SharedSlice::empty() }
+        Chunk { taken: 0, marked: 0, unseen: 0, entries: SharedSlice::empty() }
     }
 
     /// Makes room for entry `bit`, which may be changed then; false if there is no memory for it.
@@ -80,6 +95,22 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> Chunk<T, A, M> {
         self.marked = self.marked & !(1 << bit) | u64::from(attribute != A::default()) << bit;
     }
 
+    /// Notes how entry `bit` ends.
+    #[inline(always)]
+    fn note_end(&mut self, bit: usize, end: HandleEnd) {
+        self.unseen = self.unseen & !(1 << bit) | u64::from(end == HandleEnd::Unseen) << bit;
+    }
+
+    /// How entry `bit` ends, which is gone.
+    #[inline(always)]
+    fn take_end(&mut self, bit: usize) -> HandleEnd {
+        if self.unseen >> bit & 1 == 0 {
+            return HandleEnd::Seen;
+        }
+        self.unseen &= !(1 << bit);
+        HandleEnd::Unseen
+    }
+
     /// Whether a number of it is reserved.
     fn has_reserved(&self) -> bool {
         let is_filled = |bit: u32| matches!(self.entries.get(bit as usize), Some(Some(_)));
@@ -92,7 +123,7 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> Chunk<T, A, M> {
         let entries =
             SharedSlice::new(self.entries.len(), |index| self.entries.get(index)?.as_ref().map(Handle::share))?;
         let taken = entries.iter().enumerate().fold(0, |taken, (bit, entry)| taken | u64::from(entry.is_some()) << bit);
-        Some(Chunk { taken, marked: self.marked, entries })
+        Some(Chunk { taken, marked: self.marked, unseen: 0, entries })
     }
 }
 
@@ -102,11 +133,20 @@ impl<T: ?Sized, A: Copy, M: Mode> Handle<T, A, M> {
     }
 }
 
+/// What is known of the chunks of a table, by bits.
+#[derive(Clone, Copy, Default)]
+struct Words {
+    /// Bit n: all numbers of chunk n are taken.
+    full: u64,
+    /// Bit n: chunk n may have entries that are not unseen.
+    seen: u64,
+}
+
 /// Objects by small numbers. An object may stand in several entries and in several tables; it dies with the last.
 pub struct HandleTable<T: ?Sized + 'static, A, M: Mode = Shared> {
     chunks: Vec<Chunk<T, A, M>>,
-    /// Bit n: all numbers of chunk n are taken.
-    full: Vec<u64>,
+    /// Of 64 chunks each.
+    words: Vec<Words>,
     /// A chunk that became empty and kept its memory, so that a number at its edge can come and go cheaply.
     spare: usize,
     /// How many numbers are reserved.
@@ -127,11 +167,14 @@ impl<T: ?Sized + fmt::Debug, A: fmt::Debug + Copy + Default + PartialEq, M: Mode
 
 impl<T: ?Sized, A, M: Mode> Default for HandleTable<T, A, M> {
     fn default() -> Self {
-        HandleTable { chunks: Vec::new(), full: Vec::new(), spare: 0, reserved: 0 }
+        HandleTable { chunks: Vec::new(), words: Vec::new(), spare: 0, reserved: 0 }
     }
 }
 
 impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
+    /// So many bytes an entry takes at least.
+    pub const ENTRY_BYTES: usize = size_of::<Entry<T, A, M>>();
+
     #[inline(always)]
     fn entry(&self, index: usize) -> Option<&Handle<T, A, M>> {
         self.chunks.get(index / CHUNK)?.entries.get(index % CHUNK)?.as_ref()
@@ -158,9 +201,9 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         Some(entry.object.owners() + (chunk.entries.owners() - 1))
     }
 
-    /// Takes out entries from `index` on until one is the last that owns its object, or `choose` accepts its object: that one, and the number to go on
+    /// Takes out entries that are not unseen, from `index` on, until one is the last that owns its object, or `choose` accepts its object: that one, and the number to go on
     /// with. The others cost next to nothing; after `most` of them it is time for something else, too. For a table that ends: no number is free again.
-    /// What other tables share ends with the last of them. Nothing and the length of the table when all are out.
+    /// What other tables share ends with the last of them. Nothing and at least the length of the table when all are out; the unseen are left to [`pop`](Self::pop).
     pub fn drain(
         &mut self,
         index: usize,
@@ -171,12 +214,20 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         let end = index.saturating_add(most).min(self.len());
         while at < end {
             let number = at / CHUNK;
+            if !self.may_have_seen(number) {
+                at = self.next_seen(number + 1) * CHUNK;
+                continue;
+            }
             let Some(chunk) = self.chunks.get_mut(number) else { break };
             // Of two tables that end at once, one keeps the entries.
             chunk.entries.leave();
-            for entry in chunk.entries.get_mut().unwrap_or_default().iter_mut().skip(at % CHUNK).take(end - at) {
+            let unseen = chunk.unseen;
+            let first = at % CHUNK;
+            let entries = chunk.entries.get_mut().unwrap_or_default().iter_mut().enumerate();
+            for (bit, entry) in entries.skip(first).take(end - at) {
                 at += 1;
-                if let Some(entry) = entry.take()
+                if unseen >> bit & 1 == 0
+                    && let Some(entry) = entry.take()
                     && (entry.object.owners() == 1 || entry.object.with(&mut choose))
                 {
                     return (Some(Dying::new(entry.object)), at);
@@ -184,11 +235,78 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
             }
             if at < end {
                 // No entry of this chunk is behind.
-                chunk.entries = SharedSlice::empty();
+                if unseen == 0 {
+                    chunk.entries = SharedSlice::empty();
+                }
                 at = (number + 1) * CHUNK;
             }
         }
         (None, at.max(end))
+    }
+
+    /// Takes out the entry with the highest number. For a table that ends, and that shares nothing: what was [drained](Self::drain) is out. `None` when all are out.
+    pub fn pop(&mut self) -> Option<Dying<T, M>> {
+        while let Some(chunk) = self.chunks.last_mut() {
+            while chunk.taken != 0 {
+                let bit = CHUNK - 1 - chunk.taken.leading_zeros() as usize;
+                chunk.taken &= !(1 << bit);
+                let entry = chunk.entries.get_mut().and_then(|entries| entries.get_mut(bit)?.take());
+                if let Some(entry) = entry {
+                    return Some(Dying::new(entry.object));
+                }
+            }
+            self.chunks.pop();
+        }
+        None
+    }
+
+    /// Whether the entry of a number is there and unseen.
+    #[inline(always)]
+    pub fn is_unseen(&self, index: usize) -> bool {
+        self.chunks.get(index / CHUNK).is_some_and(|chunk| chunk.unseen >> (index % CHUNK) & 1 != 0)
+    }
+
+    /// From now on somebody else may see the end of the object of a number.
+    pub fn see(&mut self, index: usize) {
+        let number = index / CHUNK;
+        if let Some(chunk) = self.chunks.get_mut(number) {
+            chunk.unseen &= !(1 << (index % CHUNK));
+            self.has_seen(number);
+        }
+    }
+
+    /// From now on somebody else may see the end of the object of any number that is in use.
+    pub fn see_all(&mut self) {
+        self.all_have_seen();
+        self.chunks.iter_mut().for_each(|chunk| chunk.unseen = 0);
+    }
+
+    /// Any chunk may have entries that are not unseen.
+    fn all_have_seen(&mut self) {
+        self.words.iter_mut().for_each(|words| words.seen = u64::MAX);
+    }
+
+    #[inline(always)]
+    fn may_have_seen(&self, number: usize) -> bool {
+        self.words.get(number / CHUNK).is_some_and(|words| words.seen >> (number % CHUNK) & 1 != 0)
+    }
+
+    /// A chunk has an entry that is not unseen.
+    #[inline(always)]
+    fn has_seen(&mut self, number: usize) {
+        self.words[number / CHUNK].seen |= 1 << (number % CHUNK);
+    }
+
+    /// The first chunk from `at` on that may have entries that are not unseen; one behind the last if none may.
+    fn next_seen(&self, mut at: usize) -> usize {
+        while let Some(words) = self.words.get(at / CHUNK) {
+            let seen = words.seen & (u64::MAX << (at % CHUNK));
+            if seen != 0 {
+                return at / CHUNK * CHUNK + seen.trailing_zeros() as usize;
+            }
+            at = (at / CHUNK + 1) * CHUNK;
+        }
+        self.chunks.len()
     }
 
     /// What belongs to the entry.
@@ -240,12 +358,13 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         &mut self,
         object: StrongRc<T, M>,
         attribute: A,
+        end: HandleEnd,
         from: usize,
         limit: usize,
     ) -> Result<usize, Dying<T, M>> {
         match self.reserve_lowest(from, limit) {
             Some(index) => {
-                self.fill(index, object, attribute);
+                self.fill(index, object, attribute, end);
                 Ok(index)
             }
             None => Err(Dying::new(object)),
@@ -271,7 +390,7 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         }
         chunk.taken |= 1 << bit;
         if chunk.taken == u64::MAX {
-            self.full[number / CHUNK] |= 1 << (number % CHUNK);
+            self.words[number / CHUNK].full |= 1 << (number % CHUNK);
         }
         self.reserved += 1;
         Some(index)
@@ -282,13 +401,19 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
     /// # Panics
     /// If the number is not reserved.
     #[inline]
-    pub fn fill(&mut self, index: usize, object: StrongRc<T, M>, attribute: A) {
+    pub fn fill(&mut self, index: usize, object: StrongRc<T, M>, attribute: A, end: HandleEnd) {
         let bit = index % CHUNK;
+        if end == HandleEnd::Seen {
+            self.has_seen(index / CHUNK);
+        }
         let chunk = self.chunks.get_mut(index / CHUNK).filter(|chunk| chunk.taken >> bit & 1 != 0);
         let entry = chunk.and_then(|chunk| {
             // Of a number that is reserved there is no mark.
             if attribute != A::default() {
                 chunk.mark(bit, attribute);
+            }
+            if end == HandleEnd::Unseen {
+                chunk.unseen |= 1 << bit;
             }
             chunk.own()?.get_mut(bit)
         });
@@ -329,8 +454,14 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
     ///
     /// # Panics
     /// If there is no room.
-    pub fn replace(&mut self, index: usize, object: StrongRc<T, M>, attribute: A) -> Option<Dying<T, M>> {
-        let old = self.put(index, Handle { object, attribute });
+    pub fn replace(
+        &mut self,
+        index: usize,
+        object: StrongRc<T, M>,
+        attribute: A,
+        end: HandleEnd,
+    ) -> Option<Dying<T, M>> {
+        let old = self.put(index, Handle { object, attribute }, end);
         self.take(index);
         old
     }
@@ -354,6 +485,12 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
     /// table has, too, are copied first.
     #[inline]
     pub fn remove(&mut self, index: usize) -> Option<Dying<T, M>> {
+        Some(self.remove_with_end(index)?.0)
+    }
+
+    /// As [`remove`](Self::remove), and who saw the object's end.
+    #[inline(always)]
+    pub fn remove_with_end(&mut self, index: usize) -> Option<(Dying<T, M>, HandleEnd)> {
         let (number, bit) = (index / CHUNK, index % CHUNK);
         let chunk = self.chunks.get_mut(number)?;
         chunk.entries.get(bit)?.as_ref()?;
@@ -361,32 +498,36 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         let was_full = chunk.taken == u64::MAX;
         chunk.taken &= !(1 << bit);
         chunk.marked &= !(1 << bit);
+        let end = chunk.take_end(bit);
         if was_full {
-            self.full[number / CHUNK] &= !(1 << (number % CHUNK));
+            self.words[number / CHUNK].full &= !(1 << (number % CHUNK));
         } else if chunk.taken == 0 {
             self.is_empty_now(number);
         }
-        Some(Dying::new(old.object))
+        Some((Dying::new(old.object), end))
     }
 
-    /// A table with the same entries under the same numbers, without what is only reserved; `None` if there is no memory for it.
-    pub fn share_all(&self) -> Option<Self> {
+    /// A table with the same entries under the same numbers, without what is only reserved; `None` if there is no memory for it. In neither is any entry unseen then.
+    pub fn share_all(&mut self) -> Option<Self> {
         let used = self.chunks.iter().rposition(|chunk| chunk.taken != 0).map_or(0, |last| last + 1);
         let mut copy = Self::default();
         if used > 0 && !copy.grow(used - 1) {
             return None;
         }
-        for (number, (from, to)) in self.chunks.iter().zip(&mut copy.chunks).enumerate() {
+        self.all_have_seen();
+        copy.all_have_seen();
+        for (number, (from, to)) in self.chunks.iter_mut().zip(&mut copy.chunks).enumerate() {
+            from.unseen = 0;
             if from.taken == 0 {
                 continue;
             }
             *to = if self.reserved > 0 && from.has_reserved() {
                 from.copy_without_reserved()?
             } else {
-                Chunk { taken: from.taken, marked: from.marked, entries: from.entries.share() }
+                Chunk { taken: from.taken, marked: from.marked, unseen: 0, entries: from.entries.share() }
             };
             if to.taken == u64::MAX {
-                copy.full[number / CHUNK] |= 1 << (number % CHUNK);
+                copy.words[number / CHUNK].full |= 1 << (number % CHUNK);
             }
         }
         Some(copy)
@@ -451,8 +592,8 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
 
     /// The first chunk from `at` on that is not full; one behind the last if all are.
     fn next_chunk(&self, mut at: usize) -> usize {
-        while let Some(&full) = self.full.get(at / CHUNK) {
-            let free = !full & (u64::MAX << (at % CHUNK));
+        while let Some(words) = self.words.get(at / CHUNK) {
+            let free = !words.full & (u64::MAX << (at % CHUNK));
             if free != 0 {
                 return at / CHUNK * CHUNK + free.trailing_zeros() as usize;
             }
@@ -466,13 +607,13 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
     fn grow(&mut self, chunk: usize) -> bool {
         let words = chunk / CHUNK + 1;
         if self.chunks.try_reserve(chunk + 1 - self.chunks.len()).is_err()
-            || self.full.try_reserve(words.saturating_sub(self.full.len())).is_err()
+            || self.words.try_reserve(words.saturating_sub(self.words.len())).is_err()
         {
             return false;
         }
         self.chunks.resize_with(chunk + 1, Chunk::empty);
-        if words > self.full.len() {
-            self.full.resize(words, 0);
+        if words > self.words.len() {
+            self.words.resize(words, Words::default());
         }
         true
     }
@@ -482,20 +623,24 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         let chunk = &mut self.chunks[number];
         chunk.taken |= 1 << (index % CHUNK);
         if chunk.taken == u64::MAX {
-            self.full[number / CHUNK] |= 1 << (number % CHUNK);
+            self.words[number / CHUNK].full |= 1 << (number % CHUNK);
         }
     }
 
-    fn put(&mut self, index: usize, handle: Handle<T, A, M>) -> Option<Dying<T, M>> {
+    fn put(&mut self, index: usize, handle: Handle<T, A, M>, end: HandleEnd) -> Option<Dying<T, M>> {
+        if end == HandleEnd::Seen {
+            self.has_seen(index / CHUNK);
+        }
         let chunk = &mut self.chunks[index / CHUNK];
         chunk.mark(index % CHUNK, handle.attribute);
+        chunk.note_end(index % CHUNK, end);
         let entries = chunk.own().expect("who made room has made the entries the table's own");
         entries[index % CHUNK].replace(handle).map(|old| Dying::new(old.object))
     }
 
     fn free(&mut self, index: usize) {
         let number = index / CHUNK;
-        self.full[number / CHUNK] &= !(1 << (number % CHUNK));
+        self.words[number / CHUNK].full &= !(1 << (number % CHUNK));
         let chunk = &mut self.chunks[number];
         chunk.taken &= !(1 << (index % CHUNK));
         if chunk.taken == 0 {

@@ -73,7 +73,7 @@ mod weak;
 
 pub use cx::{Cx, NoSuspend};
 pub use group::{Group, GroupName, Grouped};
-pub use handles::{Handle, HandleTable};
+pub use handles::{Handle, HandleEnd, HandleTable};
 pub use ids::IdTable;
 #[cfg(feature = "dynamic")]
 pub use ledger::Held;

@@ -158,6 +158,11 @@ impl<T, M: Mode> Drop for Unfinished<T, M> {
 }
 
 impl<T, M: Mode> StrongRc<T, M> {
+    /// So many bytes an object is allocated with.
+    pub const OBJECT_BYTES: usize = size_of::<Object<T, M>>();
+    /// So many bytes its link takes.
+    pub const LINK_BYTES: usize = size_of::<Link>();
+
     /// A new object of a realm or a group.
     #[inline]
     pub fn new_in(value: T, home: &impl Home<T, Mode = M>) -> Self {
@@ -508,6 +513,16 @@ impl<T: ?Sized, M: Mode> Dying<T, M> {
     /// Destroys the object after a teardown that may suspend: see [`StrongRc::destroy_async`].
     pub fn destroy_async<R>(self, cx: &mut Cx, teardown: impl FnOnce(&T, &mut Cx) -> R) -> Option<R> {
         self.0.destroy_async(cx, teardown)
+    }
+
+    /// How many owners the object has, this one among them.
+    pub fn owners(&self) -> u32 {
+        self.0.owners()
+    }
+
+    /// Runs `f` on the object: see [`StrongRc::with`].
+    pub fn with<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+        self.0.with(f)
     }
 
     /// A last look at the object.

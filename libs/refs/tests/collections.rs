@@ -1,7 +1,7 @@
 //! Collections own objects, give out names and borrows, and give objects up as `Dying`.
 #![cfg(not(ebb_loom))]
 
-use refs::{Cx, Dying, Gone, Group, HandleTable, IdTable, List, Map, Realm, Slab, StrongRc, WeakRc};
+use refs::{Cx, Dying, Gone, Group, HandleEnd, HandleTable, IdTable, List, Map, Realm, Slab, StrongRc, WeakRc};
 
 mod noted;
 use noted::{Noted, dropped, with_cx};
@@ -281,11 +281,15 @@ fn what_a_collection_does_not_retain_dies() {
 
         let mut handles = HandleTable::default();
         for (number, object) in objects().enumerate() {
-            assert_eq!(handles.insert(object, number as u8, 0, 100).unwrap(), number);
+            assert_eq!(handles.insert(object, number as u8, HandleEnd::Seen, 0, 100).unwrap(), number);
         }
         handles.retain(|index, object, attribute| index == usize::from(attribute) && object.0 > 4);
         assert_eq!(handles.indices().collect::<Vec<_>>(), [5, 6, 7, 8, 9]);
-        assert_eq!(handles.insert(StrongRc::new(Noted(1)), 0, 0, 100).unwrap(), 0, "the lowest free number");
+        assert_eq!(
+            handles.insert(StrongRc::new(Noted(1)), 0, HandleEnd::Seen, 0, 100).unwrap(),
+            0,
+            "the lowest free number"
+        );
         assert_eq!(format!("{handles:?}").matches("Noted").count(), 6);
 
         drop((map, slab, handles));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use refs::{Cx, HandleTable, List, Position, Realm, Slab, StrongRc, WeakRc};
+use refs::{Cx, HandleEnd, HandleTable, List, Position, Realm, Slab, StrongRc, WeakRc};
 
 /// Objects are freed by whoever is quiescent next: tests that count them must not overlap.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -150,7 +150,7 @@ fn a_handle_table_gives_the_lowest_free_number_as_a_set_would() {
             let from = random.below(4) * 50;
             if random.below(2) == 0 {
                 made += 1;
-                let number = table.insert(StrongRc::new(Noted(step)), step, from, 200);
+                let number = table.insert(StrongRc::new(Noted(step)), step, HandleEnd::Seen, from, 200);
                 let expected = (from..200).find(|number| !model.contains_key(number));
                 assert_eq!(number.as_ref().ok(), expected.as_ref());
                 match number {

@@ -1,7 +1,7 @@
 //! Objects, their names and their end, on one core.
 #![cfg(not(ebb_loom))]
 
-use refs::{Gone, HandleTable, IdTable, StrongRc, WaitList, WakeSlot, WeakRc};
+use refs::{Gone, HandleEnd, HandleTable, IdTable, StrongRc, WaitList, WakeSlot, WeakRc};
 
 mod noted;
 use noted::{Noted, dropped, with_cx};
@@ -135,15 +135,21 @@ fn handles_are_the_lowest_free_numbers() {
     with_cx(|cx| {
         let mut table = HandleTable::default();
         for number in 0..4 {
-            assert_eq!(table.insert(StrongRc::new(Noted(number)), (), 0, 10).ok(), Some(number as usize));
+            assert_eq!(
+                table.insert(StrongRc::new(Noted(number)), (), HandleEnd::Seen, 0, 10).ok(),
+                Some(number as usize)
+            );
         }
         table.remove(1).unwrap().destroy(cx);
         table.remove(2).unwrap().destroy(cx);
-        assert_eq!(table.insert(StrongRc::new(Noted(9)), (), 0, 10).ok(), Some(1));
-        assert_eq!(table.insert(StrongRc::new(Noted(9)), (), 7, 10).ok(), Some(7));
-        assert_eq!(table.insert(StrongRc::new(Noted(9)), (), 0, 10).ok(), Some(2));
-        assert_eq!(table.insert(StrongRc::new(Noted(9)), (), 0, 10).ok(), Some(4));
-        assert!(table.insert(StrongRc::new(Noted(9)), (), 8, 8).is_err(), "no number below the limit is free");
+        assert_eq!(table.insert(StrongRc::new(Noted(9)), (), HandleEnd::Seen, 0, 10).ok(), Some(1));
+        assert_eq!(table.insert(StrongRc::new(Noted(9)), (), HandleEnd::Seen, 7, 10).ok(), Some(7));
+        assert_eq!(table.insert(StrongRc::new(Noted(9)), (), HandleEnd::Seen, 0, 10).ok(), Some(2));
+        assert_eq!(table.insert(StrongRc::new(Noted(9)), (), HandleEnd::Seen, 0, 10).ok(), Some(4));
+        assert!(
+            table.insert(StrongRc::new(Noted(9)), (), HandleEnd::Seen, 8, 8).is_err(),
+            "no number below the limit is free"
+        );
         assert_eq!(table.indices().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 7]);
         assert!(table.get(5, cx).is_none() && table.get(99, cx).is_none());
     });
@@ -156,10 +162,10 @@ fn a_reserved_number_is_nobodys_until_it_is_filled_or_released() {
         let (first, second) = (table.reserve_lowest(0, 10).unwrap(), table.reserve_lowest(0, 10).unwrap());
         assert_eq!((first, second), (0, 1));
         assert!(table.is_reserved(0) && table.get(0, cx).is_none() && table.remove(0).is_none());
-        assert_eq!(table.insert(StrongRc::new(Noted(2)), (), 0, 10).ok(), Some(2));
+        assert_eq!(table.insert(StrongRc::new(Noted(2)), (), HandleEnd::Seen, 0, 10).ok(), Some(2));
         assert_eq!(table.indices().collect::<Vec<_>>(), [2]);
         assert_eq!(table.share_all().unwrap().reserve_lowest(0, 10), Some(0), "a copy has no reservations");
-        table.fill(second, StrongRc::new(Noted(1)), ());
+        table.fill(second, StrongRc::new(Noted(1)), (), HandleEnd::Seen);
         table.release(first);
         assert!(!table.is_reserved(first) && !table.is_reserved(second));
         assert_eq!(table.reserve_lowest(0, 2), Some(0));
@@ -172,7 +178,7 @@ fn a_handle_table_is_as_cheap_to_copy_as_what_is_in_it() {
     with_cx(|cx| {
         let mut table = HandleTable::default();
         for number in 0..20_000 {
-            assert_eq!(table.insert(StrongRc::new(Noted(1)), (), 0, 1 << 20).ok(), Some(number));
+            assert_eq!(table.insert(StrongRc::new(Noted(1)), (), HandleEnd::Seen, 0, 1 << 20).ok(), Some(number));
         }
         for number in 3..20_000 {
             table.remove(number).unwrap().destroy(cx);
@@ -180,7 +186,7 @@ fn a_handle_table_is_as_cheap_to_copy_as_what_is_in_it() {
         assert_eq!((table.next(3), table.indices().count()), (None, 3));
         assert!(table.share_all().unwrap().len() <= 64);
         assert!(table.make_room(900_000));
-        assert!(table.replace(900_000, table.share(0).unwrap(), ()).is_none());
+        assert!(table.replace(900_000, table.share(0).unwrap(), (), HandleEnd::Seen).is_none());
         assert_eq!(table.indices().collect::<Vec<_>>(), [0, 1, 2, 900_000]);
         assert_eq!(table.reserve_lowest(0, 1 << 20), Some(3));
         assert_eq!(table.reserve_lowest(900_000, 1 << 20), Some(900_001));
@@ -192,7 +198,10 @@ fn a_table_that_ends_is_emptied_in_parts_and_says_what_it_owned_alone() {
     with_cx(|cx| {
         let mut table = HandleTable::default();
         for number in 0..200 {
-            assert_eq!(table.insert(StrongRc::new(Noted(number)), (), 0, 300).ok(), Some(number as usize));
+            assert_eq!(
+                table.insert(StrongRc::new(Noted(number)), (), HandleEnd::Seen, 0, 300).ok(),
+                Some(number as usize)
+            );
         }
         let mut copy = table.share_all().unwrap();
         for alone in [1, 100] {
@@ -219,7 +228,7 @@ fn a_table_that_ends_says_what_it_is_asked_for_and_the_last_of_two_all() {
         let mut table = HandleTable::default();
         let other: Vec<_> = (0..3).map(|number| StrongRc::new(Noted(number))).collect();
         for object in &other {
-            assert!(table.insert(object.share(), (), 0, 300).is_ok());
+            assert!(table.insert(object.share(), (), HandleEnd::Seen, 0, 300).is_ok());
         }
         let mut copy = table.share_all().unwrap();
         let (end, is_second) = (table.len(), |noted: &Noted| noted.0 == 1);
@@ -238,18 +247,21 @@ fn a_copy_of_a_table_and_the_table_change_apart() {
     with_cx(|cx| {
         let mut table = HandleTable::default();
         for number in 0..130 {
-            assert_eq!(table.insert(StrongRc::new(Noted(number)), 'a', 0, 300).ok(), Some(number as usize));
+            assert_eq!(
+                table.insert(StrongRc::new(Noted(number)), 'a', HandleEnd::Seen, 0, 300).ok(),
+                Some(number as usize)
+            );
         }
         // What is reserved stays so, and can be filled whatever was copied meanwhile.
         let reserved = table.reserve_lowest(0, 300).unwrap();
         let mut copy = table.share_all().unwrap();
         assert_eq!([0, 70, 129].map(|index| copy.owners(index)), [Some(2), Some(2), Some(2)]);
-        assert_eq!(copy.insert(StrongRc::new(Noted(500)), 'b', 0, 300).ok(), Some(reserved));
-        table.fill(reserved, StrongRc::new(Noted(600)), 'c');
+        assert_eq!(copy.insert(StrongRc::new(Noted(500)), 'b', HandleEnd::Seen, 0, 300).ok(), Some(reserved));
+        table.fill(reserved, StrongRc::new(Noted(600)), 'c', HandleEnd::Seen);
         assert_eq!([&table, &copy].map(|table| table.get(reserved, cx).unwrap().0), [600, 500]);
         copy.set_attribute(1, 'd').unwrap();
         table.remove(2).unwrap().destroy(cx);
-        assert!(copy.make_room(3) && copy.replace(3, StrongRc::new(Noted(700)), 'e').is_some());
+        assert!(copy.make_room(3) && copy.replace(3, StrongRc::new(Noted(700)), 'e', HandleEnd::Seen).is_some());
         assert_eq!([&table, &copy].map(|table| table.attribute(1).unwrap()), ['a', 'd']);
         assert_eq!([&table, &copy].map(|table| table.get(2, cx).map(|object| object.0)), [None, Some(2)]);
         assert_eq!([&table, &copy].map(|table| table.get(3, cx).unwrap().0), [3, 700]);
@@ -261,7 +273,7 @@ fn a_copy_of_a_table_and_the_table_change_apart() {
         assert_eq!(copy.next_where(0, 300, |attribute| attribute == char::default()), None);
         assert_eq!(table.next_where(129, 300, |attribute| attribute != char::default()), Some(reserved));
         // The table grows in a chunk that both have.
-        let last = table.insert(StrongRc::new(Noted(800)), 'f', 191, 300).ok().unwrap();
+        let last = table.insert(StrongRc::new(Noted(800)), 'f', HandleEnd::Seen, 191, 300).ok().unwrap();
         assert!(copy.get(last, cx).is_none() && copy.get(70, cx).unwrap().0 == 70);
         let weak = table.weak(70).unwrap();
         drop(table);
@@ -278,11 +290,11 @@ fn a_copy_of_a_table_and_the_table_change_apart() {
 fn a_duplicated_handle_keeps_the_object_and_the_last_one_ends_it() {
     with_cx(|cx| {
         let mut table = HandleTable::default();
-        let index = table.insert(StrongRc::new(Noted(1)), 'a', 0, 10).ok().unwrap();
+        let index = table.insert(StrongRc::new(Noted(1)), 'a', HandleEnd::Seen, 0, 10).ok().unwrap();
         let other = table.share_all().unwrap();
         let copy = table.share(index).unwrap();
         assert!(table.make_room(5));
-        assert!(table.replace(5, copy, 'b').is_none());
+        assert!(table.replace(5, copy, 'b', HandleEnd::Seen).is_none());
         let weak = table.weak(index).unwrap();
         assert_eq!(table.remove_where(|&attribute| attribute == 'a').len(), 1);
         table.remove(5).unwrap().destroy(cx);
@@ -318,5 +330,56 @@ fn very_many_waiters_are_woken_in_pieces() {
         assert!(made_ready() <= WaitList::AT_ONCE + 1, "{} at once", made_ready());
         refs::reclaim::reclaim(cx);
         assert_eq!(made_ready(), ALL);
+    });
+}
+
+#[test]
+fn a_table_that_ends_leaves_what_nobody_sees_for_later() {
+    with_cx(|cx| {
+        let mut table = HandleTable::default();
+        for number in 0..1000 {
+            let end = if number == 3 || number == 700 { HandleEnd::Seen } else { HandleEnd::Unseen };
+            assert_eq!(table.insert(StrongRc::new(Noted(number)), (), end, 0, 1000).ok(), Some(number as usize));
+        }
+        // One becomes seen; another goes, and what comes in its place is not unseen by that.
+        assert!(table.is_unseen(500) && !table.is_unseen(700));
+        table.see(500);
+        table.remove(600).unwrap().destroy(cx);
+        assert_eq!(table.insert(StrongRc::new(Noted(1600)), (), HandleEnd::Seen, 0, 1000).ok(), Some(600));
+        assert!(!table.is_unseen(500) && !table.is_unseen(600));
+        let (mut drained, mut at) = (Vec::new(), 0);
+        while at < table.len() {
+            let (seen, next) = table.drain(at, 4096, |_| false);
+            drained.extend(seen.map(|seen| seen.get(cx).0));
+            at = next;
+        }
+        assert_eq!(drained, [3, 500, 1600, 700]);
+        let left: Vec<_> = core::iter::from_fn(|| table.pop().map(|left| left.get(cx).0)).collect();
+        assert_eq!((left.len(), left[0], left[995]), (996, 999, 0));
+        refs::reclaim::reclaim(cx);
+        assert_eq!(dropped(), 1001);
+    });
+}
+
+#[test]
+fn what_two_tables_have_is_unseen_in_neither() {
+    with_cx(|cx| {
+        let mut table = HandleTable::default();
+        for number in 0..70 {
+            assert!(table.insert(StrongRc::new(Noted(number)), (), HandleEnd::Unseen, 0, 100).is_ok());
+        }
+        let copy = table.share_all().unwrap();
+        assert!((0..70).all(|number| !table.is_unseen(number) && !copy.is_unseen(number)));
+        // What comes later is one's own.
+        let later = table.insert(StrongRc::new(Noted(70)), (), HandleEnd::Unseen, 0, 100).ok().unwrap();
+        assert!(table.is_unseen(later) && !table.is_unseen(later - 1));
+        drop(copy);
+        let (first, next) = table.drain(0, 4096, |_| false);
+        assert_eq!((first.map(|first| first.get(cx).0), next), (Some(0), 1));
+        table.see_all();
+        assert!(!table.is_unseen(later));
+        drop(table);
+        refs::reclaim::reclaim(cx);
+        assert_eq!(dropped(), 71);
     });
 }

@@ -14,7 +14,7 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
-use crate::fs::{Events, File, OpenFlags, VfsCaller};
+use crate::fs::{Events, File, FileEnd, OpenFlags, VfsCaller};
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 use crate::time::{Setting, Timeline, Timer, TimerClock};
@@ -114,6 +114,10 @@ impl TerminalState {
 }
 
 impl File for TtyFile {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::Terminal
     }

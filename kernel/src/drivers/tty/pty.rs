@@ -14,7 +14,7 @@ use super::{Line, Slaves, TerminalState, Tty, TtyFile, control, job};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
-use crate::fs::{Events, File, OpenFlags, VfsCaller};
+use crate::fs::{Events, File, FileEnd, OpenFlags, VfsCaller};
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 use crate::user_memory::Argument;
@@ -126,6 +126,10 @@ impl TerminalState {
 }
 
 impl File for MasterFile {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::Terminal
     }

@@ -20,7 +20,7 @@ use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
 use crate::fs::inode_file::seek_in;
 use crate::fs::proc::Text;
-use crate::fs::{Events, File, Inode, InodeOps, Lseek, OpenFlags, VfsCaller};
+use crate::fs::{Events, File, FileEnd, Inode, InodeOps, Lseek, OpenFlags, VfsCaller};
 use crate::process::GroupWalk;
 use crate::reclaim::{Calibration, Held};
 use crate::sched;
@@ -188,6 +188,10 @@ impl GroupFile {
 }
 
 impl File for GroupFile {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }

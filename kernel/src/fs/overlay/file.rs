@@ -9,7 +9,7 @@ use refs::StrongRc;
 
 use super::copy_up::copy_up;
 use crate::fs::inode_file::{seek_in, write_content};
-use crate::fs::{File, Inode, Lseek, VfsCaller};
+use crate::fs::{File, FileEnd, Inode, Lseek, VfsCaller};
 use crate::memory::Mappable;
 use crate::reclaim::Held;
 use crate::step::Step;
@@ -34,6 +34,10 @@ impl OpenNode {
 }
 
 impl File for OpenNode {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }

@@ -16,8 +16,8 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{
-    Creation, DirectoryEntry, FdFlags, File, FileKind, FileTable, Inode, InodeOps, Jump, Lseek, Metadata, OpenFile,
-    OpenFlags, VfsCaller,
+    Creation, DirectoryEntry, FdFlags, File, FileEnd, FileKind, FileTable, Inode, InodeOps, Jump, Lseek, Metadata,
+    OpenFile, OpenFlags, VfsCaller,
 };
 use crate::reclaim::Held;
 use crate::step::Step;
@@ -180,6 +180,10 @@ impl InodeOps for Descriptor {
     }
 
     fn jump(&self, me: &dyn VfsCaller, cx: &Cx) -> Option<Result<Jump>> {
+        // Whoever follows it may open it once more.
+        if let Ok(table) = table(&self.target, cx) {
+            table.export(self.fd, cx);
+        }
         Some(Current::of(me).and_then(|me| self.open_file(me, cx)).map(|open| Jump::OpenFile(open.downgrade())))
     }
 
@@ -206,6 +210,10 @@ struct Info {
 }
 
 impl File for Info {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }

@@ -17,7 +17,7 @@ use super::text::{Line, Text};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
-use crate::fs::{File, Lseek, OpenFile, VfsCaller};
+use crate::fs::{File, FileEnd, Lseek, OpenFile, VfsCaller};
 use crate::memory::{AddressSpace, BackingObject, VmaFlags, VmaName, VmaReport, WritableMappings};
 use crate::reclaim::Held;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
@@ -114,6 +114,10 @@ impl VmaTextFile {
 }
 
 impl File for VmaTextFile {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }

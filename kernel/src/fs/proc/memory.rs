@@ -10,7 +10,7 @@ use refs::WeakRc;
 
 use super::Target;
 use crate::error::Errno;
-use crate::fs::{File, Lseek, VfsCaller};
+use crate::fs::{File, FileEnd, Lseek, VfsCaller};
 use crate::memory::{AddressSpace, RemoteRight, Resident};
 use crate::reclaim::Held;
 use crate::step::Step;
@@ -41,6 +41,10 @@ fn seek(to: Lseek, now: u64) -> Step<u64> {
 }
 
 impl File for MemoryFile {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }
@@ -118,6 +122,10 @@ const OF_OBJECT: u64 = 1 << 61;
 const EXCLUSIVE: u64 = 1 << 56;
 
 impl File for PageMapFile {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }

@@ -12,7 +12,7 @@ use super::{Change, Show, Target};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
-use crate::fs::{Events, File, Lseek, MOUNTS, VfsCaller};
+use crate::fs::{Events, File, FileEnd, Lseek, MOUNTS, VfsCaller};
 use crate::memory::AddressSpace;
 use crate::reclaim::Held;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
@@ -242,6 +242,10 @@ impl MountsFile {
 }
 
 impl File for MountsFile {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }
@@ -292,6 +296,10 @@ fn memory_of(target: &Target, cx: &Cx) -> Option<WeakRc<AddressSpace>> {
 }
 
 impl File for TextFile {
+    fn end(&self) -> FileEnd {
+        FileEnd::Seen
+    }
+
     fn class(&self) -> Held {
         Held::File
     }

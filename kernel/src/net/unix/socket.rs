@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::any::Any;
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
@@ -13,7 +14,8 @@ use zerocopy::IntoBytes;
 use super::{Address, Endpoint, Kind};
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
-use crate::fs::{Events, File, OpenFile, VfsCaller};
+use crate::fs::{Events, File, FileEnd, OpenFile, VfsCaller};
+use crate::memory::{object_bytes, slot_bytes};
 use crate::net::{Credentials, Family, Received, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type};
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
@@ -48,6 +50,10 @@ pub struct UnixSocket {
     endpoint: StrongRc<Endpoint>,
     timeouts: Timeouts,
 }
+
+/// What one end of a pair takes at least, besides its description.
+const BYTES: usize =
+    slot_bytes(size_of::<UnixSocket>()) + object_bytes::<Endpoint>() + crate::fs::anonymous::INODE_BYTES;
 
 impl Kind {
     fn new(kind: Type, protocol: u32) -> Result<Self> {
@@ -215,12 +221,24 @@ impl Socket for UnixSocket {
 }
 
 impl File for UnixSocket {
+    fn end(&self) -> FileEnd {
+        // A pair. Until it is connected anew or gets a name nobody finds one of its ends by the other's; messages that are charged to a group are given back at once.
+        let is_charged = self.endpoint.with(Endpoint::is_charged);
+        if is_charged { FileEnd::Seen } else { FileEnd::UnseenBy { bytes: BYTES } }
+    }
+
     fn class(&self) -> Held {
         Held::Socket
     }
 
     fn kernel_bytes(&self, cx: &Cx) -> usize {
         1024 + self.endpoint.get(cx).inbox.lock(cx).bytes()
+    }
+
+    fn is_other_end_of(&self, other: &(dyn File + 'static), cx: &Cx) -> bool {
+        let other: &dyn Any = other;
+        let peer = self.endpoint(cx).peer(cx);
+        other.downcast_ref::<UnixSocket>().is_some_and(|other| peer == Some(other.name()))
     }
 
     fn has_parts(&self) -> bool {
