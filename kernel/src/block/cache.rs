@@ -397,7 +397,7 @@ impl Drop for Cache {
 }
 
 impl Cache {
-    /// An empty one. It is known to those who need memory until it is [closed](Self::close).
+    /// An empty one. It is known for ever to those who need memory.
     pub fn new(backing: Box<dyn Backing>, cx: &Cx) -> StrongRc<Self> {
         let cache = StrongRc::new_cyclic(|name| Cache {
             name,
