@@ -604,7 +604,7 @@ fn scattered_files_have_deep_trees_and_are_cut_in_steps() {
         work.model.compare(&work.mount);
         let most = work.mount.most_changed;
         println!("{name}: a transaction changed {most} blocks at most");
-    assert!(most < 2 * ext::STEP_BLOCKS, "{name}: a transaction changed {most} blocks");
+        assert!(most < 2 * ext::STEP_BLOCKS, "{name}: a transaction changed {most} blocks");
         let image = work.mount.unmount();
         image::check(&image, name);
     }
