@@ -1,7 +1,7 @@
 //! Taking blocks and giving them back.
 
 use crate::blocks::{Blocks, Run};
-use crate::bytes::{bit, clear_run, next_clear, set_bit};
+use crate::bytes::{all_are, clear_run, next_clear, set_bit, set_bits};
 use crate::checksum::crc32c;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
@@ -146,15 +146,17 @@ impl<B: Blocks> Transaction<'_, B> {
             for (mut at, end) in [(from, len), (0, from.min(len))] {
                 while let Some(found) = next_clear(map, at, end) {
                     let free = clear_run(map, found, end, want);
-                    let usable = (0..free).take_while(|i| !self.is_pinned(start + u64::from(found + i))).count() as u32;
-                    hidden |= usable < free;
+                    let all = Run { start: start + u64::from(found), count: free };
+                    let pinned = self.pinned_in(all).and_then(|pinned| pinned.common(all));
+                    let usable = pinned.map_or(free, |pinned| (pinned.start - all.start) as u32);
+                    hidden |= pinned.is_some();
                     if usable > 0 && (usable >= want || found == from) {
                         return Some((found, usable));
                     }
                     if usable > best.map_or(0, |(_, count)| count) {
                         best = Some((found, usable));
                     }
-                    at = found + usable.max(1);
+                    at = found + pinned.map_or(free, |pinned| (pinned.end() - all.start) as u32);
                 }
             }
             best
@@ -174,9 +176,9 @@ impl<B: Blocks> Transaction<'_, B> {
         let descriptor = self.prepare_block_bitmap(group)?;
         let first = (run.start - fs.group_start(group)) as u32;
         let wrong = self.modify(descriptor.block_bitmap(), Seal::None, |map| {
-            let wrong = (first..first + run.count).any(|at| bit(map, at) == used);
+            let wrong = !all_are(map, first, run.count, !used);
             if !wrong {
-                (first..first + run.count).for_each(|at| set_bit(map, at, used));
+                set_bits(map, first, run.count, used);
             }
             wrong
         })?;
@@ -228,6 +230,7 @@ impl<B: Blocks> Transaction<'_, B> {
             }
         }
         self.freed.push(run);
+        self.freed_blocks += u64::from(run.count);
         Ok(())
     }
 }

@@ -23,10 +23,11 @@ pub trait Blocks {
     /// The block has the right checksum. A cache may remember that, so that it is not computed each time.
     fn mark_verified(&self, _block: u64) {}
 
-    /// Whether the block was freed by a transaction that the journal has not committed ([`Journal::is_pinned`](crate::Journal::is_pinned)):
-    /// it must not be used again before that. May be asked from within `read`.
-    fn is_pinned(&self, _block: u64) -> bool {
-        false
+    /// The first of these blocks that were freed by transactions which the journal has not committed
+    /// ([`Journal::pinned_in`](crate::Journal::pinned_in)), as a run that has at least one of them: they must not be used again before that.
+    /// May be asked from within `read`.
+    fn pinned_in(&self, _run: Run) -> Option<Run> {
+        None
     }
 }
 
@@ -40,8 +41,14 @@ pub struct Run {
 }
 
 impl Run {
-    /// Whether the block is one of them.
-    pub fn contains(self, block: u64) -> bool {
-        block >= self.start && block - self.start < u64::from(self.count)
+    /// The block after the last.
+    pub fn end(self) -> u64 {
+        self.start + u64::from(self.count)
+    }
+
+    /// Those that are in the other run as well.
+    pub fn common(self, other: Self) -> Option<Self> {
+        let (start, end) = (self.start.max(other.start), self.end().min(other.end()));
+        (start < end).then(|| Self { start, count: (end - start) as u32 })
     }
 }

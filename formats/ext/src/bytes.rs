@@ -85,3 +85,57 @@ pub fn clear_run(map: &[u8], from: u32, end: u32, most: u32) -> u32 {
     }
     at - from
 }
+
+/// The bytes that are wholly in a range of bits.
+fn whole_bytes(from: u32, count: u32) -> core::ops::Range<usize> {
+    let (first, end) = (from.div_ceil(8) as usize, (from + count) as usize / 8);
+    first..end.max(first)
+}
+
+/// The bits of a range that are before its whole bytes or after them.
+fn odd_bits(from: u32, count: u32) -> impl Iterator<Item = u32> {
+    let whole = whole_bytes(from, count);
+    let end = from + count;
+    // The whole bytes' bits; if there are none, the range ends before its second part begins.
+    let (middle, rest) = (whole.start as u32 * 8, whole.end as u32 * 8);
+    (from..middle.min(end)).chain(rest.max(middle.min(end)).max(from)..end)
+}
+
+/// Whether all bits of a range have this value.
+pub fn all_are(map: &[u8], from: u32, count: u32, value: bool) -> bool {
+    let byte = if value { 0xff } else { 0 };
+    let whole = map.get(whole_bytes(from, count));
+    whole.is_some_and(|bytes| bytes.iter().all(|found| *found == byte))
+        && odd_bits(from, count).all(|at| bit(map, at) == value)
+}
+
+/// Sets or clears the bits of a range.
+pub fn set_bits(map: &mut [u8], from: u32, count: u32, value: bool) {
+    if let Some(bytes) = map.get_mut(whole_bytes(from, count)) {
+        bytes.fill(if value { 0xff } else { 0 });
+    }
+    odd_bits(from, count).for_each(|at| set_bit(map, at, value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_bits_are_what_their_bits_are() {
+        for from in 0..40 {
+            for count in 1..60 {
+                let mut map = [0; 16];
+                set_bits(&mut map, from, count, true);
+                for at in 0..128 {
+                    assert_eq!(bit(&map, at), (from..from + count).contains(&at), "{at} of {count} from {from}");
+                }
+                assert!(all_are(&map, from, count, true));
+                assert!(!all_are(&map, from, count + 1, true));
+                assert!(!all_are(&map, from, count, false));
+                set_bits(&mut map, from, count, false);
+                assert_eq!(map, [0; 16]);
+            }
+        }
+    }
+}

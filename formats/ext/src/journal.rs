@@ -77,8 +77,16 @@ impl Gathered {
         self.blocks.is_empty() && self.revoked.is_empty()
     }
 
+    /// The first freed blocks among these.
+    fn freed_in(&self, run: Run) -> Option<Run> {
+        let before = self.freed.range(..=run.start).next_back();
+        let after = self.freed.range(run.start..run.end()).next();
+        let runs = before.into_iter().chain(after).map(|(start, count)| Run { start: *start, count: *count });
+        runs.filter_map(|freed| freed.common(run)).min()
+    }
+
     fn has_freed(&self, block: u64) -> bool {
-        self.freed.range(..=block).next_back().is_some_and(|(start, count)| block - start < u64::from(*count))
+        self.freed_in(Run { start: block, count: 1 }).is_some()
     }
 }
 
@@ -168,23 +176,24 @@ impl Journal {
         !self.running.is_empty() || !self.committing.is_empty()
     }
 
-    /// Whether a block was freed by what is not committed.
-    pub fn is_pinned(&self, block: u64) -> bool {
-        self.running.has_freed(block) || self.committing.has_freed(block)
+    /// The first of these blocks that were freed by what is not committed.
+    pub fn pinned_in(&self, run: Run) -> Option<Run> {
+        self.running.freed_in(run).into_iter().chain(self.committing.freed_in(run)).min()
     }
 
     /// Takes what a transaction of the file system has changed.
-    pub fn add(&mut self, changes: &Changes) {
+    pub fn add(&mut self, changes: Changes) {
         for run in &changes.freed {
-            for block in run.start..run.start + u64::from(run.count) {
+            let void: Vec<u64> = self.running.blocks.range(run.start..run.end()).map(|(block, _)| *block).collect();
+            for block in void {
                 self.running.blocks.remove(&block);
             }
             self.running.freed.insert(run.start, run.count);
         }
         self.running.revoked.extend(&changes.revoked);
-        for (block, bytes) in &changes.blocks {
-            self.running.revoked.remove(block);
-            self.running.blocks.insert(*block, bytes.clone());
+        for (block, bytes) in changes.blocks {
+            self.running.revoked.remove(&block);
+            self.running.blocks.insert(block, bytes);
         }
         self.running.data.extend(&changes.new_data);
     }

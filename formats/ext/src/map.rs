@@ -120,7 +120,8 @@ impl<B: Blocks> Transaction<'_, B> {
     /// `Written::No` needs extents; elsewhere blocks are always written. The size stays.
     ///
     /// Blocks that are `Written::Yes` are visible when the transaction is; their contents are the caller's to write before that
-    /// ([`Changes::new_data`](crate::Changes)).
+    /// ([`Changes::new_data`](crate::Changes)). Beyond the size there must be none of these: the size is set in the same transaction, or the
+    /// blocks are allocated as unwritten.
     ///
     /// # Errors
     /// `NoSpace`, `CommitFirst`, `TooLarge`, `Invalid`, `Corrupt`, `Absent`.
@@ -148,7 +149,8 @@ impl<B: Blocks> Transaction<'_, B> {
         Ok(found)
     }
 
-    /// Makes unwritten blocks of a file visible, from block `at` on; what they are to hold is on the disk. Tells how many blocks of
+    /// Makes unwritten blocks of a file visible, from block `at` on; what they are to hold is on the disk, and the size is set in the same
+    /// transaction if they are beyond it. Tells how many blocks of
     /// the file it has seen to: the caller goes on after them.
     pub fn convert(&mut self, inode: &mut Inode, at: u32, count: u32) -> Result<u32> {
         let (seen, written) = match self.fs().map(self, inode, at)? {

@@ -317,11 +317,7 @@ impl Replay {
         let mut count = 1;
         while at + len <= end {
             let flags = if v3 { be32(bytes, at + 4) } else { be16(bytes, at + 6).into() };
-            let high = match (head.has(journal_feature::BIT64), v3) {
-                (false, _) => 0,
-                (true, true) => be32(bytes, at + 8),
-                (true, false) => be32(bytes, at + 8),
-            };
+            let high = if head.has(journal_feature::BIT64) { be32(bytes, at + 8) } else { 0 };
             let to = halves(be32(bytes, at), high);
             let checksum = if v3 { be32(bytes, at + 12) } else { be16(bytes, at + 4).into() };
             if to >= self.blocks_count {

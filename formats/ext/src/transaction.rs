@@ -22,6 +22,9 @@ use std_alloc::vec::Vec;
 /// Long work stops after a step that has changed this many blocks. A transaction changes some more at most: less than twice as many.
 pub const STEP_BLOCKS: usize = 48;
 
+/// And after one that has freed this many: each is a bit that was cleared.
+const STEP_FREED_BLOCKS: u64 = 1 << 17;
+
 /// How a block's checksum is made when the transaction is finished.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seal {
@@ -52,6 +55,7 @@ pub struct Transaction<'a, B> {
     /// Groups of which bitmaps were changed.
     pub(crate) bitmaps: BTreeMap<u32, Bitmaps>,
     pub(crate) freed: Vec<Run>,
+    pub(crate) freed_blocks: u64,
     pub(crate) revoked: BTreeSet<u64>,
     pub(crate) new_data: Vec<Run>,
     now: Time,
@@ -93,8 +97,9 @@ impl<B: Blocks> Blocks for Transaction<'_, B> {
         }
     }
 
-    fn is_pinned(&self, block: u64) -> bool {
-        self.freed.iter().any(|run| run.contains(block)) || self.below.is_pinned(block)
+    fn pinned_in(&self, run: Run) -> Option<Run> {
+        let own = self.freed.iter().filter_map(|freed| freed.common(run));
+        own.chain(self.below.pinned_in(run)).min()
     }
 }
 
@@ -113,6 +118,7 @@ impl<'a, B: Blocks> Transaction<'a, B> {
             changed: BTreeMap::new(),
             bitmaps: BTreeMap::new(),
             freed: Vec::new(),
+            freed_blocks: 0,
             revoked: BTreeSet::new(),
             new_data: Vec::new(),
             now,
@@ -143,8 +149,8 @@ impl<'a, B: Blocks> Transaction<'a, B> {
     /// Whether long work has to stop here and go on in another transaction.
     pub(crate) fn is_full(&self) -> bool {
         self.changed.len() >= STEP_BLOCKS
-            || self.revoked.len() >= 4 * STEP_BLOCKS
             || self.freed.len() >= 8 * STEP_BLOCKS
+            || self.freed_blocks >= STEP_FREED_BLOCKS
     }
 
     /// Changes a block of metadata.

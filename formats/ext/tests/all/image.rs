@@ -1,6 +1,6 @@
 //! Images of file systems, and the programs of e2fsprogs.
 
-use ext::{Absent, Blocks, SUPERBLOCK_OFFSET, Superblock};
+use ext::{Absent, Blocks, Run, SUPERBLOCK_OFFSET, Superblock};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -142,8 +142,9 @@ impl Blocks for Disk {
         }
     }
 
-    fn is_pinned(&self, block: u64) -> bool {
-        self.pinned.contains(&block)
+    fn pinned_in(&self, run: Run) -> Option<Run> {
+        let mut blocks = run.start..run.end();
+        blocks.find(|block| self.pinned.contains(block)).map(|start| Run { start, count: 1 })
     }
 
     fn is_verified(&self, block: u64) -> bool {

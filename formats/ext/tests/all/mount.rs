@@ -2,7 +2,7 @@
 
 use crate::image::{Disk, complete};
 use ext::{
-    Access, CommitState, Error, FileSystem, Inode, Io, Journal, JournalPlace, Mapping, Replay, Result, Step, Time,
+    Access, CommitState, Error, FileSystem, Inode, Io, Journal, JournalPlace, Mapping, Replay, Result, Run, Step, Time,
     Transaction, Written,
 };
 
@@ -168,11 +168,12 @@ impl Mount {
             }
             match &mut self.journal {
                 Some(journal) => {
-                    journal.add(&changes);
                     for run in &changes.freed {
-                        self.cache.pinned.extend(run.start..run.start + u64::from(run.count));
+                        self.cache.pinned.extend(run.start..run.end());
                     }
-                    assert!(self.cache.pinned.iter().all(|block| journal.is_pinned(*block)));
+                    journal.add(changes);
+                    let is_pinned = |block: &u64| journal.pinned_in(Run { start: *block, count: 1 }).is_some();
+                    assert!(self.cache.pinned.iter().all(is_pinned));
                     if !journal.has_room() {
                         self.commit();
                     }
@@ -204,7 +205,12 @@ impl Mount {
             let how = if unwritten { Written::No } else { Written::Yes };
             let found = self.change_as(false, |tx| {
                 let mut inode = tx.fs().inode(tx, number)?;
-                tx.allocate(&mut inode, at, last - at, how)
+                let found = tx.allocate(&mut inode, at, last - at, how)?;
+                if let Mapping::Blocks { count, written: Written::Yes, .. } = found {
+                    let larger = inode.size().max(end.min(u64::from(at + count.min(last - at)) * size));
+                    tx.set_size(&mut inode, larger)?;
+                }
+                Ok(found)
             })?;
             let Mapping::Blocks { start, count, written } = found else { panic!("a hole was allocated") };
             let count = count.min(last - at);
@@ -226,7 +232,10 @@ impl Mount {
                 while done < count {
                     done += self.change(|tx| {
                         let mut inode = tx.fs().inode(tx, number)?;
-                        tx.convert(&mut inode, at + done, count - done)
+                        let seen = tx.convert(&mut inode, at + done, count - done)?;
+                        let larger = inode.size().max(end.min(u64::from(at + done + seen) * size));
+                        tx.set_size(&mut inode, larger)?;
+                        Ok(seen)
                     })?;
                 }
             }
