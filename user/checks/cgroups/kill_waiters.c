@@ -27,7 +27,7 @@ static void wait_for_ends(int number, int time_out)
     }
     switch (number % 5) {
     case 0:
-        REQUIRE(poll(all, LINKS, time_out) == 1 || time_out > 0 || all[0].revents);
+        REQUIRE(poll(all, LINKS, time_out) >= 1 || time_out > 0);
         break;
     case 1:
         REQUIRE(epoll_wait(set, &event, 1, time_out) == 1 || time_out > 0);
