@@ -248,8 +248,7 @@ pub fn set_attribute(
 /// # Errors
 /// EEXIST, ENODATA; ENOSPC; the file system's, which keeps it.
 pub fn put(inode: &Inode, name: &[u8], value: Option<&[u8]>, how: SetAttribute, cx: &Cx) -> Step<()> {
-    inode.load_attributes(cx)?;
-    let mut attributes = inode.attributes.lock(cx);
+    let mut attributes = inode.attributes(cx)?;
     let there = attributes.get_or_insert_default();
     match how {
         SetAttribute::Create | SetAttribute::Never if there.contains_key(name) => return Err(Errno::EEXIST.into()),
@@ -281,8 +280,7 @@ pub fn put(inode: &Inode, name: &[u8], value: Option<&[u8]>, how: SetAttribute, 
 pub fn attribute(inode: &TempRc<'_, Inode>, name: &[u8], me: &impl VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
     check_attribute(inode, name, Want::READ, me, cx)?;
     let kept = Inode::kept(inode, cx);
-    kept.load_attributes(cx)?;
-    let attributes = kept.attributes.lock(cx);
+    let attributes = kept.attributes(cx)?;
     let there = attributes.as_ref().and_then(|there| there.get(&*inode.ops.attribute_below(name)));
     Ok(there.cloned().ok_or(Errno::ENODATA)?)
 }
@@ -303,7 +301,7 @@ pub fn remove_attribute(
     let kept = Inode::kept(inode, cx);
     let name = inode.ops.attribute_below(name);
     kept.load_attributes(cx)?;
-    if !kept.attributes.lock(cx).as_ref().is_some_and(|there| there.contains_key(&*name)) {
+    if !kept.attributes(cx)?.as_ref().is_some_and(|there| there.contains_key(&*name)) {
         return Err(Errno::ENODATA.into());
     }
     let kept = inode.ops.real_to_change(inode, Some(me), cx)?.unwrap_or(kept);
@@ -320,8 +318,7 @@ pub fn remove_attribute(
 pub fn attribute_names(inode: &TempRc<'_, Inode>, me: &impl VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
     let privileged = Subject::of(me, cx)?.has(Capability::SysAdmin);
     let kept = Inode::kept(inode, cx);
-    kept.load_attributes(cx)?;
-    let attributes = kept.attributes.lock(cx);
+    let attributes = kept.attributes(cx)?;
     let mut names = Vec::new();
     for name in attributes.iter().flat_map(|there| BTreeMap::keys(there)) {
         let Some(name) = inode.ops.attribute_above(name) else { continue };

@@ -15,7 +15,7 @@ use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 
 use frame::Cx;
-use refs::{SpinLock, StrongRc, TempRc, WeakRc};
+use refs::{SpinGuard, SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::inode_flags::InodeFlags;
 use super::leases::FileLeases;
@@ -83,8 +83,7 @@ pub struct Inode {
     pub mounts: AtomicU32,
     /// What a driver keeps with it: the pipe of a FIFO, the listener of a socket.
     pub attachment: SpinLock<Option<Box<dyn Any + Send + Sync>>>,
-    /// Extended attributes by name.
-    pub attributes: SpinLock<Option<Box<Attributes>>>,
+    attributes: SpinLock<Option<Box<Attributes>>>,
     /// Whether they are still where the file system keeps them.
     must_load: AtomicBool,
     /// Whether one of them gives a program capabilities, which writing to it takes away.
@@ -203,7 +202,17 @@ impl Inode {
         self.metadata.with(|metadata| metadata.links > 0)
     }
 
-    /// Sees to it that [`attributes`](Self::attributes) are all there are.
+    /// Its extended attributes by name.
+    ///
+    /// # Errors
+    /// Those of the file system that keeps them.
+    #[inline]
+    pub fn attributes<'a>(&'a self, cx: &'a Cx) -> Step<SpinGuard<'a, Option<Box<Attributes>>>> {
+        self.load_attributes(cx)?;
+        Ok(self.attributes.lock(cx))
+    }
+
+    /// Sees to it that all attributes are here.
     ///
     /// # Errors
     /// Those of the file system that keeps them.

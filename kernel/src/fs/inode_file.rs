@@ -90,7 +90,7 @@ pub fn remove_file_capabilities(inode: &Inode, cx: &Cx) -> Step<()> {
     if !inode.has_file_capabilities.load(Ordering::Relaxed) {
         return Ok(());
     }
-    let mut attributes = inode.attributes.lock(cx);
+    let mut attributes = inode.attributes(cx)?;
     inode.ops.keep_attribute(inode, FileCapabilities::ATTRIBUTE, None, cx)?;
     inode.has_file_capabilities.store(false, Ordering::Relaxed);
     if let Some(attributes) = attributes.as_mut() {

@@ -104,6 +104,8 @@ fn make_like(own: &Below, me: Option<&dyn VfsCaller>, cx: &Cx) -> Step<Temporary
     let overlay = own.overlay.get(cx);
     let lower = own.lowers.first().ok_or(Errno::EIO)?.inode.get(cx);
     let metadata = lower.metadata(cx);
+    // What may have to wait comes before anything is made.
+    let attributes = lower.attributes(cx)?.as_deref().cloned().unwrap_or_default();
     let target = match lower.kind {
         FileKind::Symlink => lower.ops.read_link(me.ok_or(Errno::EIO)?, cx)?,
         _ => Vec::new(),
@@ -118,7 +120,6 @@ fn make_like(own: &Below, me: Option<&dyn VfsCaller>, cx: &Cx) -> Step<Temporary
     };
     let temporary = Temporary::make(&own.overlay, &what, cx)?;
     let upper = temporary.inode.get(cx);
-    let attributes = lower.attributes.lock(cx).as_deref().cloned().unwrap_or_default();
     for (name, value) in &attributes {
         if own.attribute_above(name).is_some() {
             attributes::put(&upper, name, Some(value), SetAttribute::Any, cx)?;

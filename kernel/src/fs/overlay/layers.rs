@@ -60,13 +60,19 @@ fn at_path<'cx>(
 
 impl Overlay {
     /// What is noted of a file in a layer.
-    pub fn note(&self, inode: &Inode, name: &[u8], cx: &Cx) -> Option<Vec<u8>> {
-        inode.attributes.lock(cx).as_ref()?.get(name).cloned()
+    ///
+    /// # Errors
+    /// The layer's.
+    pub fn note(&self, inode: &Inode, name: &[u8], cx: &Cx) -> Step<Option<Vec<u8>>> {
+        Ok(inode.attributes(cx)?.as_ref().and_then(|all| all.get(name)).cloned())
     }
 
     /// Whether a directory of a layer shows nothing of the layers below.
-    pub fn is_opaque(&self, inode: &Inode, cx: &Cx) -> bool {
-        self.note(inode, self.notes.opaque, cx).is_some_and(|value| value == b"y")
+    ///
+    /// # Errors
+    /// The layer's.
+    pub fn is_opaque(&self, inode: &Inode, cx: &Cx) -> Step<bool> {
+        Ok(self.note(inode, self.notes.opaque, cx)?.is_some_and(|value| value == b"y"))
     }
 }
 
@@ -106,10 +112,10 @@ impl<'a> Descent<'a> {
     /// # Errors
     /// EPERM: it was renamed, and that is not followed.
     fn goes_on_below(&mut self, directory: &Inode, cx: &Cx) -> Step<bool> {
-        if self.overlay.is_opaque(directory, cx) {
+        if self.overlay.is_opaque(directory, cx)? {
             return Ok(false);
         }
-        if let Some(to) = self.overlay.note(directory, self.overlay.notes.redirect, cx) {
+        if let Some(to) = self.overlay.note(directory, self.overlay.notes.redirect, cx)? {
             if self.overlay.options.redirect == Redirect::NoFollow {
                 return Err(Errno::EPERM.into());
             }

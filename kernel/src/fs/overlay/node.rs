@@ -150,7 +150,7 @@ pub fn make(
     };
     let origin = match (&found.upper, first) {
         (_, Some(lower)) => Some(of_lower(lower)),
-        (Some(upper), None) if !is_directory => noted_origin(&shared, &upper.get(cx), cx),
+        (Some(upper), None) if !is_directory => noted_origin(&shared, &upper.get(cx), cx)?,
         _ => None,
     };
     let (store, number) = origin.unwrap_or((0, real.number));
@@ -175,8 +175,12 @@ pub fn make(
 }
 
 /// Where a file of the upper layer was copied from: the file system, and its number there.
-fn noted_origin(overlay: &Overlay, upper: &Inode, cx: &Cx) -> Option<(u16, u64)> {
+fn noted_origin(overlay: &Overlay, upper: &Inode, cx: &Cx) -> Step<Option<(u16, u64)>> {
     let note = overlay.note(upper, overlay.notes.origin, cx)?;
+    Ok(note.and_then(|note| decode_origin(overlay, &note)))
+}
+
+fn decode_origin(overlay: &Overlay, note: &[u8]) -> Option<(u16, u64)> {
     let (store, number) = note.strip_prefix(ORIGIN_MARK)?.split_first_chunk::<2>()?;
     let store = u16::from_le_bytes(*store);
     let is_known = usize::from(store) < overlay.devices.len();

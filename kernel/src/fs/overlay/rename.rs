@@ -46,7 +46,7 @@ impl Overlay {
         if own.lowers.is_empty() {
             return if covers { self.set_opaque(&upper, cx) } else { Ok(()) };
         }
-        let now = self.note(&upper, self.notes.redirect, cx);
+        let now = self.note(&upper, self.notes.redirect, cx)?;
         let to = match now {
             Some(path) if path.first() == Some(&b'/') => return Ok(()),
             Some(_) if stays_in => return Ok(()),
@@ -62,7 +62,10 @@ impl Overlay {
         let mut path = Vec::new();
         let mut at = inode.clone();
         loop {
-            let redirect = below(&at)?.upper(cx).and_then(|upper| self.note(&upper, self.notes.redirect, cx));
+            let redirect = match below(&at)?.upper(cx) {
+                Some(upper) => self.note(&upper, self.notes.redirect, cx)?,
+                None => None,
+            };
             let dentry = at.dentry.lock(cx);
             let Some(parent) = dentry.parent else { break };
             let name = redirect.unwrap_or_else(|| dentry.name.to_vec());

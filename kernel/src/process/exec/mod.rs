@@ -281,8 +281,7 @@ fn credentials_for(file: &OpenFile, me: &Current, cx: &Cx) -> Step<(Credentials,
     let sets_ids = is_trusted && !no_new_privileges;
     let has_group = mode & (abi::S_ISGID | abi::S_IXGRP) == abi::S_ISGID | abi::S_IXGRP;
     let kept = Inode::kept(&inode, cx);
-    kept.load_attributes(cx)?;
-    let attribute = kept.attributes.lock(cx).as_ref().and_then(|all| all.get(FileCapabilities::ATTRIBUTE)).cloned();
+    let attribute = kept.attributes(cx)?.as_ref().and_then(|all| all.get(FileCapabilities::ATTRIBUTE)).cloned();
     let program = Execution {
         user: (sets_ids && mode & abi::S_ISUID != 0).then_some(Uid::new(uid)),
         group: (sets_ids && has_group).then_some(Gid::new(gid)),
