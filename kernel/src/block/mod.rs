@@ -12,7 +12,8 @@
 //! outcome elsewhere, and may end sooner: nothing is taken back from a device, and nobody waits for it in order to end. So an end takes as long as ever, and frames that are under way come back when the device is done with them. A device that never answers keeps them, and those
 //! who wait for it, who can be killed.
 //!
-//! *Steps.* Whatever needs a device is a step that says `BlockOnDevice`. Only fatal signals end such a wait, and O_NONBLOCK does not count.
+//! *Steps.* Whatever needs a device is a step. One that needs a page says `Absent`, and whoever drives it is woken by the cache; one that waits for a transfer of its own says `BlockOnDevice`, with its waker entered. Only fatal
+//! signals end either wait, and O_NONBLOCK does not count (RWF_NOWAIT does).
 //!
 //! *A device that is gone* (broken, or unplugged) fails all that it had to do and all that comes, with EIO.
 
