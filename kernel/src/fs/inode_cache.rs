@@ -1,6 +1,7 @@
 //! [`InodeCache`]: inodes that are made up when they are looked up.
 
 use alloc::collections::BTreeMap;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc};
@@ -11,18 +12,37 @@ use crate::error::Result;
 /// The inodes of a file system that makes them up when they are looked up. It owns them, as directories do elsewhere.
 ///
 /// Nothing is lost when an inode is thrown out: the next lookup makes it anew, under the same number.
-#[derive(Default)]
 pub struct InodeCache {
     inodes: SpinLock<BTreeMap<u64, StrongRc<Inode>>>,
+    /// Unused directories are thrown out, too.
+    forgets_directories: bool,
+    /// With so many inodes it is looked which ones nobody uses.
+    sweep_at: AtomicUsize,
 }
 
-/// How many inodes a cache keeps before it looks which ones nobody uses.
+/// How many inodes a cache keeps at least before it looks which ones nobody uses.
 const CACHED: usize = 512;
+
+impl Default for InodeCache {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl InodeCache {
     /// An empty cache.
     pub const fn new() -> Self {
-        InodeCache { inodes: SpinLock::new(BTreeMap::new()) }
+        Self::with_directories(false)
+    }
+
+    /// An empty cache for inodes that own the directories above them.
+    pub const fn of_owners() -> Self {
+        Self::with_directories(true)
+    }
+
+    const fn with_directories(forgets_directories: bool) -> Self {
+        let inodes = SpinLock::new(BTreeMap::new());
+        InodeCache { inodes, forgets_directories, sweep_at: AtomicUsize::new(CACHED) }
     }
 
     /// The inode of that number, if it is here and fresh.
@@ -48,13 +68,14 @@ impl InodeCache {
         if let Some(other) = inodes.get(&number).map(|other| other.get(cx)).filter(|other| !other.ops.is_stale(cx)) {
             return Ok(other);
         }
-        if inodes.len() >= CACHED {
+        if inodes.len() >= self.sweep_at.load(Ordering::Relaxed) {
             // Directories stay while they are fresh: what is in them finds its way up through them.
             inodes.retain(|_, inode| {
                 let unused = inode.owners() == 1;
                 let inode = inode.get(cx);
-                !inode.ops.is_stale(cx) && (!unused || inode.kind == FileKind::Directory)
+                !inode.ops.is_stale(cx) && (!unused || (inode.kind == FileKind::Directory && !self.forgets_directories))
             });
+            self.sweep_at.store(CACHED.max(2 * inodes.len()), Ordering::Relaxed);
         }
         inodes.insert(number, inode);
         Ok(made)

@@ -5,6 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Reader, UFrame, Writer};
@@ -18,13 +19,15 @@ use crate::fs::{DirectoryEntry, FileKind, Inode, InodeOps, Lseek, Metadata, VfsC
 use crate::memory::{BadAccess, Mapped, Pages};
 use crate::step::{Step, Stop};
 
-/// So many names of a directory are remembered.
-const MOST_NAMES: usize = 4096;
+/// So many names all directories of a volume remember.
+const MOST_NAMES: usize = 65_536;
 
 /// A file of a volume.
 pub(super) struct Node<F: Format> {
     volume: WeakRc<Volume<F>>,
     node: StrongRc<F::Node>,
+    /// The directory that it was found in, which is there as long as it is.
+    _parent: Option<StrongRc<Inode>>,
     size: u64,
     /// The content of a regular file.
     content: Option<StrongRc<Cache>>,
@@ -32,6 +35,8 @@ pub(super) struct Node<F: Format> {
     mapped: Mapped,
     /// The numbers of a directory's names, as far as they were looked up; `None`: there is no such name.
     names: SpinLock<BTreeMap<Box<[u8]>, Option<u64>>>,
+    /// How many names all directories of the volume remember.
+    all_names: StrongRc<AtomicUsize>,
 }
 
 /// Where a file's pages are.
@@ -77,8 +82,9 @@ impl<F: Format> Backing for Content<F> {
 
 impl<F: Format> Node<F> {
     pub fn new(
-        volume: WeakRc<Volume<F>>,
+        (volume, all_names): (WeakRc<Volume<F>>, StrongRc<AtomicUsize>),
         node: F::Node,
+        parent: Option<StrongRc<Inode>>,
         metadata: &Metadata,
         device: &'static dyn BlockDevice,
         cx: &Cx,
@@ -91,11 +97,13 @@ impl<F: Format> Node<F> {
         Node {
             volume,
             node,
+            _parent: parent,
             size,
             content,
             ahead: ReadAhead::default(),
             mapped: Mapped::default(),
             names: SpinLock::default(),
+            all_names,
         }
     }
 
@@ -107,17 +115,29 @@ impl<F: Format> Node<F> {
         Ok(self.content.as_ref().ok_or(Errno::EINVAL)?.get(cx))
     }
 
+    /// Where the volume's directories remember too many names, this one begins anew.
     fn remember(&self, name: &[u8], number: Option<u64>, cx: &Cx) {
+        let all = self.all_names.get(cx);
         let mut names = self.names.lock(cx);
-        if names.len() >= MOST_NAMES {
+        if all.load(Ordering::Relaxed) >= MOST_NAMES {
+            all.fetch_sub(names.len(), Ordering::Relaxed);
             names.clear();
+            if all.load(Ordering::Relaxed) >= MOST_NAMES {
+                return;
+            }
         }
-        names.insert(name.into(), number);
+        if names.insert(name.into(), number).is_none() {
+            all.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
 impl<F: Format> Drop for Node<F> {
     fn drop(&mut self) {
+        let names = self.names.get_mut().len();
+        if names > 0 {
+            self.all_names.with(|all| all.fetch_sub(names, Ordering::Relaxed));
+        }
         if let Some(content) = &self.content {
             content.with(Cache::close);
         }

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::Writer;
@@ -45,6 +45,8 @@ pub struct Volume<F: Format> {
     place: Place,
     format: F,
     inodes: InodeCache,
+    /// How many names its directories remember.
+    names: StrongRc<AtomicUsize>,
     file_system: WeakRc<FileSystem>,
     /// Something wrong was found, and told.
     is_bad: AtomicBool,
@@ -161,14 +163,15 @@ pub fn mount<F: Format>(request: &OnDevice<'_>, cx: &Cx) -> Step<Instance> {
             name,
             place,
             format,
-            inodes: InodeCache::new(),
+            inodes: InodeCache::of_owners(),
+            names: StrongRc::new(AtomicUsize::new(0)),
             file_system: file_system.downgrade(),
             is_bad,
         });
         let root = {
             let volume = volume.get(cx);
             let number = volume.format.root();
-            volume.enter(number, Dentry::default(), node, metadata, cx)?.share().ok_or(Errno::ENOENT)?
+            volume.enter(number, None, node, metadata, cx)?.share().ok_or(Errno::ENOENT)?
         };
         (volume, root)
     };
@@ -205,13 +208,13 @@ impl<F: Format> Volume<F> {
             return Ok(inode);
         }
         let (node, metadata) = self.ask(cx, |format, view| format.node(number, view))?;
-        Ok(self.enter(number, Dentry::new(parent, name), node, metadata, cx)?)
+        Ok(self.enter(number, Some((parent, name)), node, metadata, cx)?)
     }
 
     fn enter<'cx>(
         &self,
         number: u64,
-        dentry: Dentry,
+        place: Option<(&TempRc<'cx, Inode>, &[u8])>,
         node: F::Node,
         metadata: crate::fs::Metadata,
         cx: &'cx Cx,
@@ -219,7 +222,11 @@ impl<F: Format> Volume<F> {
         crate::memory::admit()?;
         self.inodes.get_or_insert(number, cx, || {
             let file_system = self.file_system.upgrade(cx)?.share().ok_or(Errno::EIO)?;
-            let ops = Box::new(Node::new(self.name, node, &metadata, self.place.volume.disk.device, cx));
+            let dentry = place.map_or_else(Dentry::default, |(parent, name)| Dentry::new(parent, name));
+            let parent = place.map(|(parent, _)| parent.share().ok_or(Errno::ESTALE)).transpose()?;
+            let names = self.names.share();
+            let device = self.place.volume.disk.device;
+            let ops = Box::new(Node::new((self.name, names), node, parent, &metadata, device, cx));
             Ok(Inode::new(file_system, number, metadata, dentry, ops))
         })
     }
