@@ -142,7 +142,7 @@ fn what_is_damaged_is_an_error() {
             disks.push(format!("{}:ro", path.display()));
             let letter = char::from(b'a' + number);
             script += &format!(
-                "if mount -t {kind} -o ro /dev/vd{letter} /m; then ls -lR /m; find /m -type f | xargs cat; /m/bin/busybox true; umount /m; fi >/dev/null 2>&1\n"
+                "if mount -t {kind} -o ro /dev/vd{letter} /m; then find /m -maxdepth 8 -exec stat {{}} +; find /m -maxdepth 8 -type f -exec head -c 200000 {{}} \\; ; /m/bin/busybox true; umount /m; fi >/dev/null 2>&1\n"
             );
         }
         script += "echo survived";

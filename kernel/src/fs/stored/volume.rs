@@ -15,7 +15,7 @@ use super::{Format, Problem};
 use crate::block::{self, Keep, ReadAhead};
 use crate::error::{Errno, Result};
 use crate::fs::types::OnDevice;
-use crate::fs::{Dentry, FileSystem, Inode, InodeCache, Instance, Kept};
+use crate::fs::{Dentry, FileKind, FileSystem, Inode, InodeCache, Instance, Kept};
 use crate::step::{Step, Stop};
 
 /// Where a file system is: a disk, or a part of one. It can be opened once more for each of these.
@@ -205,7 +205,9 @@ impl<F: Format> Volume<F> {
         cx: &'cx Cx,
     ) -> Step<TempRc<'cx, Inode>> {
         if let Some(inode) = self.inodes.get(number, cx) {
-            return Ok(inode);
+            // A directory has one name: with another the tree would be a circle.
+            let is_elsewhere = inode.kind == FileKind::Directory && !inode.dentry.lock(cx).is(parent, name);
+            return if is_elsewhere { Err(Errno::EUCLEAN.into()) } else { Ok(inode) };
         }
         let (node, metadata) = self.ask(cx, |format, view| format.node(number, view))?;
         Ok(self.enter(number, Some((parent, name)), node, metadata, cx)?)
