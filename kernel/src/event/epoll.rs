@@ -33,7 +33,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay, Sharing};
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, FileEnd, Lseek, OpenFile};
-use crate::memory::slot_bytes;
 use crate::radix::RadixTree;
 use crate::reclaim::{Held, OfEpollSet, Payer};
 use crate::step::Step;
@@ -205,7 +204,6 @@ impl Epoll {
             _nesting = Some(NESTING.lock(cx));
             let mut searched = 0;
             inner.check_nesting(this, 1, &mut searched, cx)?;
-            inner.bell.get().nest();
         }
         let _alone = self.look_alone(cx);
         let look = match change {
@@ -564,7 +562,8 @@ impl Look {
 
 impl File for Epoll {
     fn end(&self) -> FileEnd {
-        FileEnd::Unseen { bytes: slot_bytes(size_of::<Self>()) + OwnedBell::BYTES }
+        // What its items hold would not count as free until it is taken apart.
+        FileEnd::Seen
     }
 
     fn class(&self) -> Held {

@@ -2,7 +2,6 @@
 
 mod epoll;
 mod eventfd;
-pub mod late_wakes;
 mod poll;
 mod relay;
 pub mod signalfd;

@@ -8,8 +8,6 @@
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicBool, Ordering};
-
 use refs::{Pooled, PooledSlot, SpinLock, WaitList, Waker};
 
 use crate::memory::slot_bytes;
@@ -40,31 +38,13 @@ pub struct Bell {
     pub rung: SpinLock<VecDeque<Key>>,
     /// Who waits for one to ring.
     pub waiters: WaitList,
-    /// Relays may be among those who wait, as its set was once put into another.
-    is_nested: AtomicBool,
 }
 
 impl Bell {
-    /// Notes that a relay rang, and wakes who waits; how many did, as far as it is known.
-    ///
-    /// Where that may be relays, which ring others, all are woken by somebody else: whoever rings does not wake more for it than two.
+    /// Notes that a relay rang, and wakes who waits; how many did.
     pub fn ring(&self, relay: Relay, key: Key) -> usize {
         self.enter(relay, key);
-        if self.is_nested.load(Ordering::Relaxed) { self.wake_others_later() } else { self.waiters.wake() }
-    }
-
-    /// How many that wakes is not known.
-    #[cold]
-    #[inline(never)]
-    fn wake_others_later(&self) -> usize {
-        self.waiters.wake_all_later();
-        0
-    }
-
-    /// Relays may wait for it from now on. Called before the first is entered.
-    pub fn nest(&self) {
-        // Who finds the relay in the list, whose lock it was entered with, sees this.
-        self.is_nested.store(true, Ordering::Relaxed);
+        self.waiters.wake()
     }
 
     /// Notes that a relay rang, unless that is noted already.
