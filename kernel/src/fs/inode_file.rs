@@ -84,12 +84,15 @@ fn remove_privileged_bits(inode: &Inode, mode: u32, group: u32, me: &dyn VfsCall
 ///
 /// # Errors
 /// The file system's, which keeps them.
-#[inline]
+#[inline(always)]
 pub fn remove_file_capabilities(inode: &Inode, cx: &Cx) -> Step<()> {
     inode.load_attributes(cx)?;
-    if !inode.has_file_capabilities.load(Ordering::Relaxed) {
-        return Ok(());
-    }
+    if inode.has_file_capabilities.load(Ordering::Relaxed) { remove_file_capabilities_now(inode, cx) } else { Ok(()) }
+}
+
+#[cold]
+#[inline(never)]
+fn remove_file_capabilities_now(inode: &Inode, cx: &Cx) -> Step<()> {
     let mut attributes = inode.attributes(cx)?;
     inode.ops.keep_attribute(inode, FileCapabilities::ATTRIBUTE, None, cx)?;
     inode.has_file_capabilities.store(false, Ordering::Relaxed);
