@@ -469,8 +469,7 @@ fn wake_many(mut wakers: WaitQueue) -> usize {
     if LATER.is_for_running() {
         return LATER.leave(wakers);
     }
-    let woken =
-        (0..WaitList::AT_ONCE).map_while(|_| wakers.pop()).filter(|waker| waker.wake()).count();
+    let woken = (0..WaitList::AT_ONCE).map_while(|_| wakers.pop()).filter(|waker| waker.wake()).count();
     if wakers.is_empty() {
         return woken;
     }
