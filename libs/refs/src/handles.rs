@@ -222,7 +222,9 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
             // Of two tables that end at once, one keeps the entries.
             chunk.entries.leave();
             let entries = chunk.entries.get_mut().unwrap_or_default();
-            let mut seen = chunk.taken & !chunk.unseen & (u64::MAX << (at % CHUNK));
+            // What others share ends with them.
+            let own = if entries.is_empty() { 0 } else { chunk.taken };
+            let mut seen = own & !chunk.unseen & (u64::MAX << (at % CHUNK));
             while seen != 0 {
                 let bit = seen.trailing_zeros() as usize;
                 seen &= seen - 1;
