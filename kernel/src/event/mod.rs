@@ -2,6 +2,7 @@
 
 mod epoll;
 mod eventfd;
+pub mod late_wakes;
 mod poll;
 mod relay;
 pub mod signalfd;

@@ -11,7 +11,7 @@
 //!
 //! The claim belongs to the call, not to the thread: a step that holds it says [`Interruption::EndOfMemory`] when it pauses, so the call
 //! always comes back to release it, unless the process ends and nobody else sees its memory. Then what is half changed is seen by nobody, and the rest of the change would be
-//! for nothing: the end of the address space takes what was still to be taken away.
+//! for nothing: the end of the address space takes what was still to be taken away. (A copy that fork(2) makes can be left at any time, and then gives the claim back.)
 
 use alloc::boxed::Box;
 use core::ops::Range;

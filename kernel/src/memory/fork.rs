@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use frame::Cx;
-use frame::mm::{RightsChange, Sharing};
+use frame::mm::{LEAF_BYTES, PAGE_SIZE, RightsChange, Sharing};
 use refs::{StrongRc, Waker};
 
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
@@ -13,6 +13,9 @@ use super::space::AddressSpace;
 use super::vma::{Mergeable, Vma, VmaFlags};
 use crate::error::Result;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
+
+/// About so many page tables are copied at once.
+const AT_ONCE_TABLES: usize = 128;
 
 /// A copy that is being made, between two steps.
 #[derive(Default)]
@@ -30,6 +33,8 @@ impl AddressSpace {
     /// The layout is copied as it is at one moment: until all of it is, nobody changes it. Threads that write meanwhile do so before the fork or
     /// after it, as on Linux.
     ///
+    /// A caller that is killed meanwhile [leaves it](Self::leave_fork) as it is: the parent's pages can be shared with a child that is gone.
+    ///
     /// # Errors
     /// ENOMEM: the child is as far as it got, and to be torn down.
     pub fn fork_step(&self, child: &AddressSpace, fork: &mut Fork, waker: Option<Waker>, cx: &Cx) -> Step<()> {
@@ -43,8 +48,7 @@ impl AddressSpace {
             let executable = self.executable.lock(cx).as_ref().map(StrongRc::share);
             *child.executable.lock(cx) = executable;
         }
-        let is_small =
-            layout.vmas().len() <= AT_ONCE_AREAS && self.vm.mapped_pages() <= AT_ONCE_BYTES / frame::mm::PAGE_SIZE;
+        let is_small = is_small(&layout, self.vm.mapped_pages());
         // Other cores are asked once for all pages that lose the right to be written, with the layout still locked: until then a fault waits.
         let mut rights = self.vm.change_rights();
         if is_small && !fork.change.is_begun() {
@@ -61,7 +65,7 @@ impl AddressSpace {
         self.share_all();
         child.share_all();
         match copied {
-            Ok(false) => Err(Stop::Pause(Interruption::EndOfMemory)),
+            Ok(false) => Err(Stop::Pause(Interruption::KillOnly)),
             Ok(true) => {
                 fork.change.release(self, &mut layout);
                 Ok(())
@@ -71,6 +75,11 @@ impl AddressSpace {
                 Err(error.into())
             }
         }
+    }
+
+    /// The copy does not go on, and its child is to be torn down.
+    pub fn leave_fork(&self, fork: &mut Fork, cx: &Cx) {
+        fork.change.release(self, &mut self.layout.lock(cx));
     }
 
     /// Goes on for a stretch; whether all is copied.
@@ -105,6 +114,16 @@ impl AddressSpace {
     }
 }
 
+/// Whether so many pages are copied at once: each page table takes as long as some dozen pages.
+fn is_small(layout: &Layout, pages: usize) -> bool {
+    let vmas = layout.vmas();
+    if vmas.len() > AT_ONCE_AREAS || pages > AT_ONCE_BYTES / PAGE_SIZE {
+        return false;
+    }
+    pages <= AT_ONCE_TABLES
+        || vmas.iter().map(|vma| (vma.end - vma.start) / LEAF_BYTES + 1).sum::<usize>() <= AT_ONCE_TABLES
+}
+
 #[inline(always)]
 fn copy_at_once(
     child: &AddressSpace,
@@ -129,7 +148,7 @@ fn copy_vma(vma: &Vma<super::Backing>, range: Range<usize>, copy: &mut Layout) -
         return None;
     }
     let flags = vma.flags - Lock::OnFault.flags();
-    let backing = vma.backing.advanced(((range.start - vma.start) / frame::mm::PAGE_SIZE) as u64);
+    let backing = vma.backing.advanced(((range.start - vma.start) / PAGE_SIZE) as u64);
     copy.push_copy(Vma { start: range.start, end: range.end, flags, backing, ..*vma });
     if vma.flags.contains(VmaFlags::WIPE_ON_FORK) || vma.is_all_the_objects() {
         return None;

@@ -216,6 +216,9 @@ fn space_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<Strong
         me.space(cx)?.fork_step(&child.get(cx), &mut fork, waker, cx)
     });
     if let Err(error) = copied {
+        if let Ok(space) = me.space(cx) {
+            space.leave_fork(&mut fork, cx);
+        }
         AddressSpace::give_up_async(child, cx);
         return Err(error);
     }

@@ -587,6 +587,12 @@ pub fn works_at_ends(cx: &Cx) -> bool {
     tasks::current(cx).sched().is_some_and(|words| Words(words).works_at_ends())
 }
 
+/// Whether what runs on a core is of a task that works at ends: the task itself, or what the core does before it runs another one.
+pub fn runs_end(core: usize) -> bool {
+    let runs_one = |queue: &mut run_queue::RunQueue| queue.running.is_some_and(|words| Words(words).works_at_ends());
+    SCHEDULER.cores.of(core).is_some_and(|core| core.look(runs_one))
+}
+
 /// The calling task does not work at ends any more.
 pub fn leave_ends(cx: &Cx) {
     if let Some(words) = tasks::current(cx).sched() {

@@ -46,7 +46,8 @@ pub fn interrupted(me: &Current, interruption: Interruption, cx: &Cx) -> Option<
 
 /// Whether the process ends, and its memory with it.
 fn is_end_of_memory(me: &Current, cx: &Cx) -> bool {
-    me.process(cx).is_ok_and(|process| process.is_exiting()) && me.space(cx).is_ok_and(|space| !space.is_lent())
+    me.process(cx).is_ok_and(|process| process.is_exiting())
+        && me.space(cx).is_ok_and(|space| !space.is_lent() || space.owners() == 1)
 }
 
 /// Blocks `mask` instead of what is blocked, until this call has ended: then what was blocked before is blocked again, after the

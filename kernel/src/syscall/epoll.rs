@@ -9,7 +9,7 @@ use super::poll::{nothing_in_time, patience_of_milliseconds, patience_of_timespe
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::event::{Change, Epoll, EpollEvent};
+use crate::event::{Change, Epoll, EpollEvent, late_wakes};
 use crate::fs::{FdFlags, OpenFile, OpenFlags, reserve_fd};
 use crate::step::{Patience, Step, Stop, complete_async};
 use crate::time::clock::TimeSpec;
@@ -94,6 +94,7 @@ fn wait_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) ->
     let events_at = args.output::<EpollEvent>(1).buffer(max)?;
     let set = me.files(cx)?.weak(args.int(0), cx)?;
     let result = complete_async(cx, me, patience, |cx, me, waker| {
+        late_wakes::catch_up()?;
         let open = set.upgrade(cx).map_err(|_| Errno::EBADF)?;
         let epoll = open.kind::<Epoll>().ok_or(Errno::EINVAL)?;
         if let Some(waker) = waker {

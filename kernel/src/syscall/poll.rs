@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Args, Call, Entry};
 use crate::current::{Current, Restart};
 use crate::error::{Errno, Result};
-use crate::event::{PollFd, poll_step};
+use crate::event::{PollFd, late_wakes, poll_step};
 use crate::fs::{Events, OpenFlags};
 use crate::signal::{self, SignalSet};
 use crate::step::{Interruption, Patience, Step, Stop, complete_async};
@@ -148,6 +148,9 @@ fn look_async(cx: &mut Cx, me: &mut Current, fds: UserSlice<PollFd, InOut>, pati
     let (mut first, mut ready) = (0, 0);
     let result = complete_async(cx, me, patience, |cx, me, waker| {
         let (memory, files) = (me.memory(cx)?, me.files(cx)?);
+        if first == 0 {
+            late_wakes::catch_up()?;
+        }
         let mut left = waker.filter(|_| ready == 0);
         let mut chunk = [PollFd::default(); CHUNK];
         let pause_at = first + AT_ONCE;

@@ -221,25 +221,27 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
             let Some(chunk) = self.chunks.get_mut(number) else { break };
             // Of two tables that end at once, one keeps the entries.
             chunk.entries.leave();
-            let unseen = chunk.unseen;
-            let first = at % CHUNK;
-            let entries = chunk.entries.get_mut().unwrap_or_default().iter_mut().enumerate();
-            for (bit, entry) in entries.skip(first).take(end - at) {
-                at += 1;
-                if unseen >> bit & 1 == 0
-                    && let Some(entry) = entry.take()
+            let entries = chunk.entries.get_mut().unwrap_or_default();
+            // What others share ends with them.
+            let own = if entries.is_empty() { 0 } else { chunk.taken };
+            let mut seen = own & !chunk.unseen & (u64::MAX << (at % CHUNK));
+            while seen != 0 {
+                let bit = seen.trailing_zeros() as usize;
+                seen &= seen - 1;
+                let here = number * CHUNK + bit;
+                if here >= end {
+                    return (None, end);
+                }
+                if let Some(entry) = entries.get_mut(bit).and_then(Option::take)
                     && (entry.object.owners() == 1 || entry.object.with(&mut choose))
                 {
-                    return (Some(Dying::new(entry.object)), at);
+                    return (Some(Dying::new(entry.object)), here + 1);
                 }
             }
-            if at < end {
-                // No entry of this chunk is behind.
-                if unseen == 0 {
-                    chunk.entries = SharedSlice::empty();
-                }
-                at = (number + 1) * CHUNK;
+            if chunk.unseen == 0 {
+                chunk.entries = SharedSlice::empty();
             }
+            at = (number + 1) * CHUNK;
         }
         (None, at.max(end))
     }
@@ -281,9 +283,13 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         self.chunks.iter_mut().for_each(|chunk| chunk.unseen = 0);
     }
 
-    /// Any chunk may have entries that are not unseen.
+    /// Any chunk that there is may have entries that are not unseen.
     fn all_have_seen(&mut self) {
-        self.words.iter_mut().for_each(|words| words.seen = u64::MAX);
+        let mut chunks = self.chunks.len();
+        for words in &mut self.words {
+            words.seen = if chunks < CHUNK { (1 << chunks) - 1 } else { u64::MAX };
+            chunks = chunks.saturating_sub(CHUNK);
+        }
     }
 
     #[inline(always)]

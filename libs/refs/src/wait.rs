@@ -22,7 +22,7 @@ use crate::sync::{AtomicU64, Ordering, const_fn};
 use crate::wait_queue::WaitQueue;
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
 use crate::wake_later::LATER;
-use crate::wake_later::{FEW, WakeLater};
+use crate::wake_later::WakeLater;
 use crate::{NoSuspend, Shared, SpinLock, StrongRc};
 
 const PHASE: u64 = 3;
@@ -380,7 +380,7 @@ impl WaitList {
     }
 
     /// Wakes all, but of those that are exclusive ([`WakeSlot::set_exclusive`]) only the one that has waited longest: for what one of them
-    /// alone can take. How many there were.
+    /// alone can take. How many there were. Whoever has [others wake](crate::WakeLater) what he ends wakes the first of several, and has all others woken.
     #[inline]
     pub fn wake(&self) -> usize {
         enum Few {
@@ -405,6 +405,10 @@ impl WaitList {
 
     #[inline(never)]
     fn wake_several(&self) -> usize {
+        #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+        if LATER.is_for_running() {
+            return self.wake_first_of(&LATER);
+        }
         let (first, shared) = self.waiters.with(|waiters| match waiters.have_exclusive() {
             true => (None, waiters.take_shared()),
             false => (waiters.first.take(), core::mem::take(&mut waiters.rest)),
@@ -422,7 +426,7 @@ impl WaitList {
         woken
     }
 
-    /// Wakes all, in the order in which they came; how many there were. Of several it wakes the first only, where a task serves the others ([`WakeLater`](crate::WakeLater)); where none does, of very many (above
+    /// Wakes all, in the order in which they came; how many there were. Whoever has [others wake](crate::WakeLater) what he ends wakes the first only. Of very many (above
     /// [`AT_ONCE`](Self::AT_ONCE)) the others are woken in pieces as dead objects are freed. So no caller is kept for long.
     #[inline]
     pub fn wake_all(&self) -> usize {
@@ -430,21 +434,10 @@ impl WaitList {
         usize::from(first.wake()) + wake_in_pieces(rest)
     }
 
-    /// Has all woken in their order, by the task that serves those of whom others wake a few only; where there is none, at once.
-    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
-    pub fn wake_all_later(&self) {
-        if !LATER.is_served() {
-            self.wake_all();
-        } else if let Some((first, mut rest)) = self.take_all() {
-            rest.push_first(first);
-            LATER.leave(rest);
-        }
-    }
-
     /// Wakes the first, and has the others woken in their order by whoever serves `later`; how many there were.
-    pub fn wake_few(&self, later: &WakeLater) -> usize {
+    pub fn wake_first_of(&self, later: &WakeLater) -> usize {
         let Some((first, rest)) = self.take_all() else { return 0 };
-        usize::from(first.wake()) + wake_few(rest, later)
+        usize::from(first.wake()) + later.leave(rest)
     }
 
     #[inline(always)]
@@ -464,31 +457,25 @@ impl WaitList {
 }
 
 /// Wakes all; the first of them now. How many there were.
-fn wake_in_pieces(mut wakers: WaitQueue) -> usize {
+#[inline(always)]
+fn wake_in_pieces(wakers: WaitQueue) -> usize {
+    if wakers.is_empty() { 0 } else { wake_many(wakers) }
+}
+
+#[cold]
+#[inline(never)]
+fn wake_many(mut wakers: WaitQueue) -> usize {
     #[cfg(not(any(ebb_loom, ebb_shuttle)))]
-    if LATER.is_served() {
-        return wake_few(wakers, &LATER);
+    if LATER.is_for_running() {
+        return LATER.leave(wakers);
     }
-    let woken = wake_first(&mut wakers, WaitList::AT_ONCE);
+    let woken = (0..WaitList::AT_ONCE).map_while(|_| wakers.pop()).filter(|waker| waker.wake()).count();
     if wakers.is_empty() {
         return woken;
     }
     let left = wakers.len();
     drop(StrongRc::<_, Shared>::new(NotYetWoken(wakers)));
     woken + left
-}
-
-/// Wakes the first of those that stand behind one that was woken, and leaves the others; how many there were.
-fn wake_few(mut wakers: WaitQueue, later: &WakeLater) -> usize {
-    let woken = wake_first(&mut wakers, FEW - 1);
-    let left = wakers.len();
-    later.leave(wakers);
-    woken + left
-}
-
-/// Wakes so many of those that came first, or all; how many of them still waited.
-fn wake_first(wakers: &mut WaitQueue, most: usize) -> usize {
-    (0..most).map_while(|_| wakers.pop()).filter(|waker| waker.wake()).count()
 }
 
 /// Wakers whose turn comes when this is freed.

@@ -89,14 +89,6 @@ impl WaitQueue {
         self.0.get_or_insert_default().push(waker);
     }
 
-    /// Enters one before all others.
-    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
-    pub(crate) fn push_first(&mut self, waker: Waker) {
-        let chunks = self.0.get_or_insert_default();
-        chunks.has_exclusive |= waker.is_exclusive();
-        chunks.older.front_mut().unwrap_or(&mut chunks.newest).push_front(waker);
-    }
-
     /// Takes out the one that came first.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Waker> {

@@ -1,16 +1,16 @@
 //! [`WakeLater`]: wakers that somebody else is to wake than whoever had them woken.
 //!
-//! What ends an object wakes who waits for it, and nobody knows beforehand how many that are. Where a task *serves* them, whoever wakes all of a [`WaitList`] wakes no more than
-//! [`FEW`] of them itself; the others are handed over, as a whole and in their order, which takes the same time however many they are and allocates nothing. The task wakes them in its own time.
+//! What ends an object wakes who waits for it, and nobody knows beforehand how many that are. Where a program says [who is not to pay for that](WakeLater::begin), whoever does not wakes no more than
+//! the first of a [`WaitList`] himself; the others are handed over, as a whole and in their order, which takes the same time however many they are and allocates nothing. A task wakes them in its own time.
 //!
 //! What was handed over is owned here: neither a waiter that ends before it was woken nor the end of the object whose list it was takes anything away from it. A waker whose wait is over meanwhile does nothing.
+//!
+//! Some wakers stand for no task, but note what has happened, and others look at that without having waited. Who is to see all that was done before looks here first, [whether anything is
+//! left](WakeLater::is_done), and [wakes](WakeLater::wake_some) what there is.
 
-use crate::sync::{AtomicBool, Ordering, const_fn};
+use crate::sync::{AtomicUsize, Ordering, const_fn};
 use crate::wait_queue::WaitQueue;
 use crate::{NoSuspend, SpinLock, WaitList, Waker};
-
-/// So many wakers does the one who has all woken wake itself, where others are served.
-pub(crate) const FEW: usize = 2;
 
 /// So many are woken in one piece of work.
 const AT_A_TIME: usize = 32;
@@ -19,11 +19,19 @@ const AT_A_TIME: usize = 32;
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
 pub static LATER: WakeLater = WakeLater::new();
 
+/// Whether what runs on the core of this number has others wake.
+type IsFor = fn(core: usize) -> bool;
+
 /// Wakers that were handed over, in the order in which that was.
 #[derive(Debug)]
 pub struct WakeLater {
-    is_served: AtomicBool,
+    /// Who does.
+    is_for: SpinLock<Option<IsFor>>,
     left: SpinLock<Left>,
+    /// How many queues are left, with the one of which some are being woken.
+    count: AtomicUsize,
+    /// Held by who wakes some: who finds that nothing is left sees what all of them did.
+    waking: SpinLock<()>,
     /// Where the task waits that serves them.
     server: WaitList,
 }
@@ -65,47 +73,69 @@ impl Left {
 
 impl WakeLater {
     const_fn! {
-        /// Nothing is left, and nobody serves it.
+        /// Nothing is left, and it is for nobody.
         pub fn new() -> Self {
             WakeLater {
-                is_served: AtomicBool::new(false),
+                is_for: SpinLock::new(None),
                 left: SpinLock::new(Left { next: WaitQueue::new(), newest: WaitQueue::new() }),
+                count: AtomicUsize::new(0),
+                waking: SpinLock::new(()),
                 server: WaitList::new(),
             }
         }
     }
 
-    /// Whether a task wakes what is handed over.
-    #[inline]
-    pub fn is_served(&self) -> bool {
-        self.is_served.load(Ordering::Relaxed)
+    /// From now on it is for what runs on a core of which `is_for` says so, given the number of the core that asks. It is asked where several wait for the same, and takes no lock that whoever
+    /// wakes might hold.
+    pub fn begin(&self, is_for: IsFor) {
+        self.is_for.with(|all| *all = Some(is_for));
     }
 
-    /// The calling task wakes what is handed over, from now on for ever: it enters this waker, [wakes](Self::wake_some) what there is, and waits if there was nothing. There can be one such task.
+    /// Whether what runs has others wake.
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+    pub(crate) fn is_for_running(&self) -> bool {
+        let Some(is_for) = self.is_for.with(|is_for| *is_for) else { return false };
+        crate::processor::current_core().is_some_and(is_for)
+    }
+
+    /// The calling task wakes what is handed over: it enters this waker, [wakes](Self::wake_some) what there is, and waits if there was nothing. There can be one such task.
     pub fn serve(&self, waker: Waker, cx: &impl NoSuspend) {
         self.server.register(waker, cx);
-        self.is_served.store(true, Ordering::Relaxed);
     }
 
-    /// Wakes some of those whose turn is next; false if there are none.
+    /// Whether all are woken whom others had handed over before the call.
+    #[inline(always)]
+    pub fn is_done(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// Wakes some of those whose turn is next; false if there are none. Wakers are called with a lock held: none of them may lead to a call of this.
     pub fn wake_some(&self) -> bool {
-        let Some(mut wakers) = self.left.with(Left::pop) else { return false };
-        for _ in 0..AT_A_TIME {
-            let Some(waker) = wakers.pop() else { return true };
-            waker.wake();
-        }
-        if !wakers.is_empty() {
-            self.left.with(|left| left.put_back(wakers));
-        }
-        true
+        self.waking.with(|()| {
+            let Some(mut wakers) = self.left.with(Left::pop) else { return false };
+            for _ in 0..AT_A_TIME {
+                let Some(waker) = wakers.pop() else { break };
+                waker.wake();
+            }
+            if wakers.is_empty() {
+                self.count.fetch_sub(1, Ordering::Release);
+            } else {
+                self.left.with(|left| left.put_back(wakers));
+            }
+            true
+        })
     }
 
-    /// Takes wakers over.
-    pub(crate) fn leave(&self, wakers: WaitQueue) {
-        if !wakers.is_empty() {
+    /// Takes wakers over; how many.
+    pub(crate) fn leave(&self, wakers: WaitQueue) -> usize {
+        let count = wakers.len();
+        if count > 0 {
+            // Before the caller goes on: whoever hears of what it does then finds that something is left.
+            self.count.fetch_add(1, Ordering::Relaxed);
             self.left.with(|left| left.push(wakers));
             self.server.wake_one();
         }
+        count
     }
 }
 

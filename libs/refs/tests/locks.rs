@@ -189,9 +189,9 @@ fn of_many_a_few_are_woken_and_the_others_in_their_order_by_who_serves() {
         lists[number / ALL].register(slot.prepare(), &cx);
         assert!(slot.commit());
     }
-    assert_eq!(lists[0].wake_few(&later), ALL);
+    assert_eq!(lists[0].wake_first_of(&later), ALL);
     assert!(WOKEN.lock().unwrap().len() <= 4, "a few");
-    assert_eq!(lists[1].wake_few(&later), ALL);
+    assert_eq!(lists[1].wake_first_of(&later), ALL);
     assert!(WOKEN.lock().unwrap().len() <= 8, "a few of each");
     // Some have waited long enough meanwhile, and the lists end.
     slots[10..20].iter().for_each(|slot| assert!(slot.withdraw()));

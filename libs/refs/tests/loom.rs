@@ -374,7 +374,7 @@ fn who_is_handed_over_is_woken_in_its_turn_and_wakes_who_serves() {
         let other = {
             let later = later.clone();
             // The list ends with this thread, before those are woken that were handed over.
-            thread::spawn(move || assert_eq!(list.wake_few(&later), 4))
+            thread::spawn(move || assert_eq!(list.wake_first_of(&later), 4))
         };
         let (own, made_ready) = server;
         let mut parks = 0;
@@ -388,7 +388,7 @@ fn who_is_handed_over_is_woken_in_its_turn_and_wakes_who_serves() {
         other.join().unwrap();
         if ready() != [1; 4] {
             assert_eq!(made_ready.load(Ordering::SeqCst), parks, "it has parked, and was woken");
-            assert_eq!(ready()[..2], [1, 1]);
+            assert_eq!(ready()[0], 1);
             assert!(later.wake_some());
         }
         assert_eq!(ready(), [1; 4]);
