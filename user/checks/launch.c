@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -117,6 +118,13 @@ static void begin_session(void)
     waitpid(child, NULL, 0);
 }
 
+// What the program mounts goes with it. Who may not leave the host's mounts may not mount anything either, and a guest ends with all it has.
+static void leave_mounts(void)
+{
+    if (unshare(CLONE_NEWNS) == 0)
+        must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0, "launch: private mounts");
+}
+
 // Its time is over: SIGTERM ends the program and so the launcher.
 static void end(int number)
 {
@@ -139,6 +147,7 @@ int main(int argc, char **argv)
     personality(PER_LINUX);
     prctl(PR_SET_TIMERSLACK, 50000, 0, 0, 0);
     umask(022);
+    leave_mounts();
     limit_capabilities(strtoull(argv[1], NULL, 16));
 
     program = fork();

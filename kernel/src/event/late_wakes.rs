@@ -14,7 +14,7 @@
 use alloc::boxed::Box;
 
 use frame::Cx;
-use refs::LATER;
+use refs::{IsFor, LATER};
 use tasks::{Body, Next};
 
 use crate::sched::{self, ABOVE_ALL, Class, Parameters};
@@ -27,7 +27,7 @@ const PIECES: usize = 4;
 pub fn start() {
     let parameters = Parameters { class: Class::Fifo, priority: ABOVE_ALL, ..Parameters::default() };
     tasks::spawn(&sched::SCHEDULER, Box::new(Server), |words, _| sched::initialise(words, parameters, None));
-    LATER.begin(sched::runs_end);
+    LATER.begin(&(sched::runs_end as IsFor));
 }
 
 /// Has epoll sets show all that was done before the call. To be called with nothing locked by who looks at some, before.

@@ -97,5 +97,5 @@ pub use temp::TempRc;
 pub use wait::{WaitList, WakeSlot, Waker};
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
 pub use wake_later::LATER;
-pub use wake_later::WakeLater;
+pub use wake_later::{IsFor, WakeLater};
 pub use weak::{Gone, Mortal, WeakRc};

@@ -8,7 +8,7 @@
 //! Some wakers stand for no task, but note what has happened, and others look at that without having waited. Who is to see all that was done before looks here first, [whether anything is
 //! left](WakeLater::is_done), and [wakes](WakeLater::wake_some) what there is.
 
-use crate::sync::{AtomicUsize, Ordering, const_fn};
+use crate::sync::{AtomicPtr, AtomicUsize, Ordering, const_fn};
 use crate::wait_queue::WaitQueue;
 use crate::{NoSuspend, SpinLock, WaitList, Waker};
 
@@ -20,13 +20,13 @@ const AT_A_TIME: usize = 32;
 pub static LATER: WakeLater = WakeLater::new();
 
 /// Whether what runs on the core of this number has others wake.
-type IsFor = fn(core: usize) -> bool;
+pub type IsFor = fn(core: usize) -> bool;
 
 /// Wakers that were handed over, in the order in which that was.
 #[derive(Debug)]
 pub struct WakeLater {
-    /// Who does.
-    is_for: SpinLock<Option<IsFor>>,
+    /// Who does: null, or what [`begin`](Self::begin) was given. It is read wherever several wait for the same, so it is no lock.
+    is_for: AtomicPtr<IsFor>,
     left: SpinLock<Left>,
     /// How many queues are left, with the one of which some are being woken.
     count: AtomicUsize,
@@ -76,7 +76,7 @@ impl WakeLater {
         /// Nothing is left, and it is for nobody.
         pub fn new() -> Self {
             WakeLater {
-                is_for: SpinLock::new(None),
+                is_for: AtomicPtr::new(core::ptr::null_mut()),
                 left: SpinLock::new(Left { next: WaitQueue::new(), newest: WaitQueue::new() }),
                 count: AtomicUsize::new(0),
                 waking: SpinLock::new(()),
@@ -87,14 +87,15 @@ impl WakeLater {
 
     /// From now on it is for what runs on a core of which `is_for` says so, given the number of the core that asks. It is asked where several wait for the same, and takes no lock that whoever
     /// wakes might hold.
-    pub fn begin(&self, is_for: IsFor) {
-        self.is_for.with(|all| *all = Some(is_for));
+    pub fn begin(&self, is_for: &'static IsFor) {
+        self.is_for.store(core::ptr::from_ref(is_for).cast_mut(), Ordering::Release);
     }
 
     /// Whether what runs has others wake.
     #[cfg(not(any(ebb_loom, ebb_shuttle)))]
     pub(crate) fn is_for_running(&self) -> bool {
-        let Some(is_for) = self.is_for.with(|is_for| *is_for) else { return false };
+        // SAFETY: null, or what `begin` was given, which lives for ever and is only read.
+        let Some(is_for) = (unsafe { self.is_for.load(Ordering::Acquire).as_ref() }) else { return false };
         crate::processor::current_core().is_some_and(is_for)
     }
 
