@@ -31,6 +31,9 @@ use crate::sched::{self, Class, Parameters};
 /// instructions.
 const PIECES_IN_NEED: usize = 2;
 
+/// While others are ready the task takes a piece apart, then they have so many slices: what it does is needed by nobody who waits for it.
+const SLICES_BETWEEN: u64 = 128;
+
 /// What takes time to give back.
 pub trait Remainder: Send {
     /// Gives some pages back, up to some hundred; how many, or `None` once there are none. It neither allocates nor frees anything of the heap's: it may be the heap that
@@ -218,6 +221,7 @@ impl Body for Settler {
             WORK.register(waker, cx);
             if settle_piece() || end_objects() {
                 tasks::finish_wait(cx);
+                sched::let_pass(SLICES_BETWEEN, cx);
                 return Next::Again;
             }
             tasks::park_async(cx);

@@ -411,6 +411,14 @@ fn step_back_specially(words: Words, core: usize) {
     words.add_virtual_time(if counted.is_nothing() { FAIR_SLICE } else { group::passed(counted, FAIR_SLICE) });
 }
 
+/// The calling task has its next turn when others have had this many slices: for what is not to cost those anything who give way again and again without having run (sched_yield(2)), as a
+/// task of little weight does.
+pub fn let_pass(slices: u64, cx: &Cx) {
+    if let Some(words) = tasks::current(cx).sched() {
+        Words(words).add_virtual_time(slices * FAIR_SLICE);
+    }
+}
+
 /// How long a task has run, in nanoseconds, until now.
 pub fn cpu_time(task: TaskRef) -> u64 {
     let Some(words) = task.sched() else { return 0 };
