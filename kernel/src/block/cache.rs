@@ -303,7 +303,10 @@ impl Content {
     fn enter(&mut self, index: u32, frame: UFrame, state: State, is_once: bool) {
         self.forget(index);
         // As one that counts nowhere, until its state is set.
-        self.pages.insert(index, Page { frame: Some(frame), state: State::Reading, was_used: true, is_once, mapped_since: 0 });
+        self.pages.insert(
+            index,
+            Page { frame: Some(frame), state: State::Reading, was_used: true, is_once, mapped_since: 0 },
+        );
         self.set(index, state);
     }
 

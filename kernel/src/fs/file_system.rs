@@ -186,7 +186,8 @@ impl FileSystem {
     }
 
     fn end_kept(&self) {
-        let has_work = self.kept.with(|kept| kept.as_ref().is_some_and(|kept| kept.with(|kept| kept.last_mount_ended())));
+        let has_work =
+            self.kept.with(|kept| kept.as_ref().is_some_and(|kept| kept.with(|kept| kept.last_mount_ended())));
         if has_work {
             self.is_ending.store(true, Ordering::Release);
         } else {

@@ -86,7 +86,9 @@ impl InodeCache {
                 let unused = inode.owners() == 1;
                 let inode = inode.get(cx);
                 !inode.ops.is_stale(cx)
-                    && (!unused || inode.ops.must_stay() || (inode.kind == FileKind::Directory && !self.forgets_directories))
+                    && (!unused
+                        || inode.ops.must_stay()
+                        || (inode.kind == FileKind::Directory && !self.forgets_directories))
             });
             self.sweep_at.store(CACHED.max(2 * inodes.len()), Ordering::Relaxed);
         }

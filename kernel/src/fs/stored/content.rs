@@ -240,13 +240,7 @@ impl<F: Format> Node<F> {
     }
 
     /// Writes some bytes of a range: how many, and whether `from` is where it should be for the next ones.
-    fn write_some(
-        &self,
-        volume: &Volume<F>,
-        range: Range<u64>,
-        from: &mut Reader<'_>,
-        cx: &Cx,
-    ) -> Step<(u64, bool)> {
+    fn write_some(&self, volume: &Volume<F>, range: Range<u64>, from: &mut Reader<'_>, cx: &Cx) -> Step<(u64, bool)> {
         let (at, size) = (range.start, self.size());
         let content = self.content(cx)?;
         if at < size {
@@ -447,13 +441,7 @@ impl<F: Format> Node<F> {
     }
 
     /// Makes a hole of a range: what is only a part of a page is cleared.
-    fn punch(
-        &self,
-        volume: &Volume<F>,
-        range: Range<u64>,
-        time_slice: &mut TimeSlice,
-        cx: &Cx,
-    ) -> Step<()> {
+    fn punch(&self, volume: &Volume<F>, range: Range<u64>, time_slice: &mut TimeSlice, cx: &Cx) -> Step<()> {
         let end = range.end.min(self.size().next_multiple_of(PAGE));
         if range.start >= end {
             return Ok(());

@@ -80,7 +80,14 @@ pub fn mount<F: Format>(kind: &'static str, request: &OnDevice<'_>) -> Result<Bo
     for option in request.options.split(|&byte| byte == b',') {
         if !matches!(
             option,
-            b"" | b"defaults" | b"ro" | b"rw" | b"user_xattr" | b"acl" | b"noacl" | b"errors=remount-ro" | b"data=ordered"
+            b"" | b"defaults"
+                | b"ro"
+                | b"rw"
+                | b"user_xattr"
+                | b"acl"
+                | b"noacl"
+                | b"errors=remount-ro"
+                | b"data=ordered"
         ) {
             return Err(Errno::EINVAL);
         }
@@ -230,11 +237,7 @@ impl<F: Format> Mounting<F> {
         }
     }
 
-    fn ask<T>(
-        &self,
-        cx: &Cx,
-        question: impl FnOnce(&super::View<'_>) -> super::format::Said<T>,
-    ) -> Step<T> {
+    fn ask<T>(&self, cx: &Cx, question: impl FnOnce(&super::View<'_>) -> super::format::Said<T>) -> Step<T> {
         ask(self.place()?, None, &AtomicBool::new(false), self.kind, cx, question)
     }
 

@@ -73,8 +73,7 @@ impl<F: Format> Node<F> {
     ) -> Self {
         let file = StrongRc::new(Stored::new(volume, number, node, (metadata.size, metadata.blocks)));
         let is_regular = FileKind::of_mode(metadata.mode) == Some(FileKind::Regular);
-        let content =
-            is_regular.then(|| Cache::new(Box::new(Content::new(file.share(), volume.on().disk.device)), cx));
+        let content = is_regular.then(|| Cache::new(Box::new(Content::new(file.share(), volume.on().disk.device)), cx));
         Node {
             file,
             parent: SpinLock::new(parent),
@@ -149,12 +148,7 @@ impl<F: Format> Node<F> {
     }
 
     /// What is there now under a name that is to be changed, with the tree locked.
-    fn find_now<'cx>(
-        &self,
-        this: &TempRc<'cx, Inode>,
-        name: &[u8],
-        cx: &'cx Cx,
-    ) -> Step<Option<TempRc<'cx, Inode>>> {
+    fn find_now<'cx>(&self, this: &TempRc<'cx, Inode>, name: &[u8], cx: &'cx Cx) -> Step<Option<TempRc<'cx, Inode>>> {
         match self.find(this, name, cx) {
             Ok(inode) => Ok(Some(inode)),
             Err(Stop::Error(Errno::ENOENT)) => Ok(None),
@@ -174,13 +168,7 @@ impl<F: Format> Node<F> {
     }
 
     /// One step of what the volume's task does so that nothing of it is left to be written. `progress` begins as nothing.
-    pub(super) fn flush(
-        &self,
-        this: &Inode,
-        progress: &mut Flush,
-        waker: Option<refs::Waker>,
-        cx: &Cx,
-    ) -> Step<()> {
+    pub(super) fn flush(&self, this: &Inode, progress: &mut Flush, waker: Option<refs::Waker>, cx: &Cx) -> Step<()> {
         let file = self.file.get(cx);
         if !progress.has_begun {
             file.is_noted.store(false, Ordering::Release);

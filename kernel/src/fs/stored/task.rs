@@ -203,11 +203,7 @@ impl<F: Format> VolumeTask<F> {
     }
 
     /// The same for a step that may need a commit first.
-    fn step_async<T>(
-        &self,
-        cx: &mut Cx,
-        mut step: impl FnMut(&Volume<F>, Option<Waker>, &Cx) -> Step<T>,
-    ) -> Result<T> {
+    fn step_async<T>(&self, cx: &mut Cx, mut step: impl FnMut(&Volume<F>, Option<Waker>, &Cx) -> Step<T>) -> Result<T> {
         loop {
             let outcome = self.plain_async(cx, |volume, waker, cx| match step(volume, waker, cx) {
                 Err(Stop::Absent(_)) if volume.must_commit(cx) => Ok(None),
@@ -248,7 +244,10 @@ impl<F: Format> VolumeTask<F> {
             let front = self.volume.upgrade(cx).ok().and_then(|volume| {
                 let desk = volume.desk.get(cx);
                 let notes = desk.notes.lock(cx);
-                notes.doomed.front().map(|doomed| (doomed.number, doomed.content.as_ref().map(|cache| cache.downgrade())))
+                notes
+                    .doomed
+                    .front()
+                    .map(|doomed| (doomed.number, doomed.content.as_ref().map(|cache| cache.downgrade())))
             });
             let Some((number, content)) = front else { return };
             if let Some(content) = content {
@@ -400,7 +399,11 @@ impl<F: Format> VolumeTask<F> {
                 return;
             }
         }
-        crate::log!("{} on {}: it cannot be written ({error:?}), and is read-only from now on", volume.kind, volume.on().name());
+        crate::log!(
+            "{} on {}: it cannot be written ({error:?}), and is read-only from now on",
+            volume.kind,
+            volume.on().name()
+        );
         volume.desk.get(cx).progress.wake_all();
     }
 
