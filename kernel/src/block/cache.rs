@@ -571,10 +571,13 @@ impl Cache {
                     Wanted::Ahead(ahead, count) => (ahead.missed(index, count), false),
                     Wanted::Once(count) => (count, true),
                 };
-                Err(self
-                    .start_reading(index, count, is_once, cx)
-                    .err()
-                    .unwrap_or_else(|| self.absent(index.into(), cx)))
+                self.start_reading(index, count, is_once, cx)?;
+                // What no device has to bring is here at once.
+                let page = self.content.lock(cx).page(index).map(|page| page.state);
+                match page {
+                    Some(State::Clean) => self.with_page(index, wanted, cx, f),
+                    _ => Err(self.absent(index.into(), cx)),
+                }
             }
             Some(State::Reading) => Err(self.absent(index.into(), cx)),
             Some(State::Failed(error)) => {
@@ -789,10 +792,12 @@ impl Cache {
             let outcome =
                 self.with_page(index, wanted, cx, |frame| Ok(frame.reader(within..within + len).copy_to(to)?));
             at += (left - to.remaining()) as u64;
-            match outcome {
-                Ok(_) => {}
-                Err(_) if at > offset => break,
-                Err(stop) => return Err(stop),
+            match (outcome, how) {
+                (Ok(_), _) => {}
+                // Only a fault and the end make a read short. What was read of this one is here, and is read again.
+                (Err(stop @ Stop::Absent(_)), Keep::Pages(_)) => return Err(stop),
+                (Err(_), _) if at > offset => break,
+                (Err(stop), _) => return Err(stop),
             }
         }
         Ok(at.saturating_sub(offset) as usize)
