@@ -69,14 +69,26 @@ impl FileSystem {
     }
 
     fn read_superblock(blocks: &impl Blocks) -> Result<Superblock> {
+        let (raw, size) = Self::read_raw_superblock(blocks)?;
+        let sup = Superblock::parse(&raw)?;
+        if sup.block_size as usize == size { Ok(sup) } else { Err(Error::Corrupt("blocks of the wrong size")) }
+    }
+
+    /// The superblock's bytes, and whether they have a checksum.
+    pub(crate) fn raw_superblock(blocks: &impl Blocks) -> Result<([u8; SUPERBLOCK_BYTES], bool)> {
+        let (raw, _) = Self::read_raw_superblock(blocks)?;
+        Ok((raw, Superblock::parse(&raw)?.has_ro(feature::METADATA_CSUM)))
+    }
+
+    /// The superblock's bytes, and how many a block has.
+    fn read_raw_superblock(blocks: &impl Blocks) -> Result<([u8; SUPERBLOCK_BYTES], usize)> {
         // Where it is depends on the block size, which it says: a block of 1024 bytes shows that it is in block 1.
         let first = blocks.read(0, |bytes| (bytes.len(), superblock_bytes(bytes)))?;
         let (size, raw) = match first {
             (SUPERBLOCK_BYTES, _) => (SUPERBLOCK_BYTES, blocks.read(1, |bytes| bytes.first_chunk().copied())?),
             (size, raw) => (size, raw),
         };
-        let sup = Superblock::parse(&raw.ok_or(Error::Corrupt("blocks of the wrong size"))?)?;
-        if sup.block_size as usize == size { Ok(sup) } else { Err(Error::Corrupt("blocks of the wrong size")) }
+        Ok((raw.ok_or(Error::Corrupt("blocks of the wrong size"))?, size))
     }
 
     /// What the superblock says.

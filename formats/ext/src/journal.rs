@@ -62,6 +62,9 @@ pub struct Checkpoint {
 
 type Contents = BTreeMap<u64, Box<[u8]>>;
 
+/// The most blocks that are gathered where there is no log.
+const MOST_WITHOUT_LOG: usize = 1024;
+
 /// What is gathered for one commit.
 #[derive(Debug, Default)]
 struct Gathered {
@@ -97,9 +100,9 @@ enum Doing {
     Checkpoint,
 }
 
-/// The journal of a file system that is mounted for writing.
+/// The journal's blocks on the disk.
 #[derive(Debug)]
-pub struct Journal {
+struct Log {
     place: JournalPlace,
     head: LogHead,
     block_size: usize,
@@ -109,6 +112,13 @@ pub struct Journal {
     next: u32,
     /// Blocks of the log that are used by what no checkpoint has written.
     used: u32,
+}
+
+/// The journal of a file system that is mounted for writing.
+#[derive(Debug)]
+pub struct Journal {
+    /// `None`: the file system has none. Then a commit writes all blocks to their places.
+    log: Option<Log>,
     running: Gathered,
     committing: Gathered,
     /// What was committed, as far as no checkpoint has written it; oldest first.
@@ -138,27 +148,33 @@ impl Journal {
         put_be32(&mut head.raw, 0x24, 0);
         head.raw[0x50] = if fs.has_checksums() { 4 } else { 0 };
         let (sequence, next) = (head.sequence.max(1), head.first);
-        Ok(Self {
-            place,
-            head,
-            block_size: fs.block_size() as usize,
-            sequence,
-            next,
-            used: 0,
+        Ok(Self::with(Some(Log { place, head, block_size: fs.block_size() as usize, sequence, next, used: 0 })))
+    }
+
+    /// What takes the journal's place in a file system that has none (ext2): changes are gathered and written together, to their places. A crash in the
+    /// middle of that leaves what e2fsck has to repair.
+    pub fn without_log() -> Self {
+        Self::with(None)
+    }
+
+    fn with(log: Option<Log>) -> Self {
+        Self {
+            log,
             running: Gathered::default(),
             committing: Gathered::default(),
             committed: VecDeque::new(),
             doing: Doing::Nothing,
-        })
+        }
     }
 
-    fn log_len(&self) -> u32 {
-        self.head.end - self.head.first
+    /// Whether there is a log.
+    pub fn has_log(&self) -> bool {
+        self.log.is_some()
     }
 
     /// The most blocks that the running transaction is to have: a quarter of the log.
     fn most_blocks(&self) -> usize {
-        self.log_len() as usize / 4
+        self.log.as_ref().map_or(MOST_WITHOUT_LOG, |log| log.len() as usize / 4)
     }
 
     /// Whether one more transaction of the file system fits the running one. If not, a commit comes first.
@@ -168,7 +184,7 @@ impl Journal {
 
     /// Whether so much of the log is used that a checkpoint should be made.
     pub fn wants_checkpoint(&self) -> bool {
-        self.used > self.log_len() / 2
+        self.log.as_ref().is_some_and(|log| log.used > log.len() / 2)
     }
 
     /// Whether anything waits for a commit.
@@ -206,29 +222,88 @@ impl Journal {
         if self.running.is_empty() {
             return Ok(CommitState::Nothing);
         }
-        let need = self.blocks_needed();
-        if need > self.log_len() - self.used {
-            if self.committed.is_empty() && self.used == 0 {
-                return Err(Error::TooLarge);
+        let ios = match &mut self.log {
+            None => {
+                let blocks = core::mem::take(&mut self.running.blocks);
+                let writes = blocks.into_iter().map(|(block, bytes)| Io::Write { block, bytes });
+                writes.chain([Io::Flush]).collect()
             }
-            return Ok(CommitState::CheckpointFirst);
+            Some(log) => {
+                let need = log.blocks_needed(&self.running);
+                if need > log.len() - log.used {
+                    if self.committed.is_empty() && log.used == 0 {
+                        return Err(Error::TooLarge);
+                    }
+                    return Ok(CommitState::CheckpointFirst);
+                }
+                log.write(&self.running, need, now)?
+            }
+        };
+        self.committing = core::mem::take(&mut self.running);
+        self.doing = Doing::Commit;
+        Ok(CommitState::Commit(Commit { data: self.committing.data.clone(), ios }))
+    }
+
+    /// All that a commit was to write is on the disk.
+    pub fn commit_done(&mut self) {
+        let done = core::mem::take(&mut self.committing);
+        for past in &mut self.committed {
+            // What was freed must not be written over what comes there next.
+            past.retain(|block, _| !done.has_freed(*block));
         }
+        if self.log.is_some() {
+            self.committed.push_back(done.blocks);
+        }
+        self.doing = Doing::Nothing;
+    }
+
+    /// Begins to write to their places all blocks that were committed, so that the log becomes empty; `None` if there are none or
+    /// something is under way.
+    pub fn checkpoint(&mut self) -> Result<Option<Checkpoint>> {
+        let Some(log) = self.log.as_mut().filter(|log| log.used > 0) else { return Ok(None) };
+        if self.doing != Doing::Nothing {
+            return Ok(None);
+        }
+        let mut last = Contents::new();
+        for past in core::mem::take(&mut self.committed) {
+            last.extend(past);
+        }
+        let mut ios: Vec<Io> = last.into_iter().map(|(block, bytes)| Io::Write { block, bytes }).collect();
+        ios.push(Io::Flush);
+        ios.push(log.write_head(0)?);
+        ios.push(Io::Flush);
+        self.doing = Doing::Checkpoint;
+        Ok(Some(Checkpoint { ios }))
+    }
+
+    /// All that a checkpoint was to write is on the disk.
+    pub fn checkpoint_done(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.used = 0;
+        }
+        self.doing = Doing::Nothing;
+    }
+}
+
+impl Log {
+    fn len(&self) -> u32 {
+        self.head.end - self.head.first
+    }
+
+    /// What to write so that all of this is in the log, in `need` blocks and a few.
+    fn write(&mut self, gathered: &Gathered, need: u32, now: Time) -> Result<Vec<Io>> {
         let mut ios = Vec::with_capacity(need as usize + 3);
         if self.used == 0 {
             ios.push(self.write_head(self.next)?);
         }
-        let gathered = core::mem::take(&mut self.running);
-        self.write_revoked(&gathered, &mut ios)?;
-        self.write_copies(&gathered, &mut ios)?;
+        self.write_revoked(gathered, &mut ios)?;
+        self.write_copies(gathered, &mut ios)?;
         ios.push(Io::Flush);
         let commit = self.commit_record(now);
         self.append(commit, &mut ios)?;
         ios.push(Io::Flush);
-        let data = gathered.data.clone();
-        self.committing = gathered;
-        self.doing = Doing::Commit;
         self.sequence = self.sequence.wrapping_add(1);
-        Ok(CommitState::Commit(Commit { data, ios }))
+        Ok(ios)
     }
 
     fn number_len(&self) -> usize {
@@ -241,10 +316,10 @@ impl Journal {
         ((room - 16) / self.head.tag_len(), (room - 4) / self.number_len())
     }
 
-    fn blocks_needed(&self) -> u32 {
+    fn blocks_needed(&self, gathered: &Gathered) -> u32 {
         let (tags, numbers) = self.per_block();
-        let copies = self.running.blocks.len();
-        (copies + copies.div_ceil(tags) + self.running.revoked.len().div_ceil(numbers) + 1) as u32
+        let copies = gathered.blocks.len();
+        (copies + copies.div_ceil(tags) + gathered.revoked.len().div_ceil(numbers) + 1) as u32
     }
 
     fn new_block(&self, kind: u32) -> Box<[u8]> {
@@ -367,40 +442,5 @@ impl Journal {
         let mut bytes = vec![0; self.block_size].into_boxed_slice();
         bytes[..self.head.raw.len()].copy_from_slice(&self.head.raw);
         Ok(Io::Write { block: self.place.block(0)?, bytes })
-    }
-
-    /// All that a commit was to write is on the disk.
-    pub fn commit_done(&mut self) {
-        let done = core::mem::take(&mut self.committing);
-        for past in &mut self.committed {
-            // What was freed must not be written over what comes there next.
-            past.retain(|block, _| !done.has_freed(*block));
-        }
-        self.committed.push_back(done.blocks);
-        self.doing = Doing::Nothing;
-    }
-
-    /// Begins to write to their places all blocks that were committed, so that the log becomes empty; `None` if there are none or
-    /// something is under way.
-    pub fn checkpoint(&mut self) -> Result<Option<Checkpoint>> {
-        if self.doing != Doing::Nothing || self.used == 0 {
-            return Ok(None);
-        }
-        let mut last = Contents::new();
-        for past in core::mem::take(&mut self.committed) {
-            last.extend(past);
-        }
-        let mut ios: Vec<Io> = last.into_iter().map(|(block, bytes)| Io::Write { block, bytes }).collect();
-        ios.push(Io::Flush);
-        ios.push(self.write_head(0)?);
-        ios.push(Io::Flush);
-        self.doing = Doing::Checkpoint;
-        Ok(Some(Checkpoint { ios }))
-    }
-
-    /// All that a checkpoint was to write is on the disk.
-    pub fn checkpoint_done(&mut self) {
-        self.used = 0;
-        self.doing = Doing::Nothing;
     }
 }

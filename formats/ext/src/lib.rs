@@ -72,7 +72,7 @@ pub use journal::{Checkpoint, Commit, CommitState, Io, Journal};
 pub use map::{Mapping, Written};
 pub use namespace::Rename;
 pub use orphan::Step;
-pub use replay::{CopyBlock, JournalPlace, Replay};
+pub use replay::{CopyBlock, JournalPlace, Replay, recovered_superblock};
 pub use superblock::{SUPERBLOCK_BYTES, SUPERBLOCK_OFFSET, Superblock};
 pub use transaction::{Changes, STEP_BLOCKS, Transaction};
 pub use xattr::{Attribute, SetMode};

@@ -2,12 +2,13 @@
 //! committed is copied to its place, but what a later transaction has revoked.
 
 use crate::blocks::{Blocks, Run};
-use crate::bytes::{be16, be32, halves, put_be32};
+use crate::bytes::{be16, be32, halves, put_be32, put32};
 use crate::checksum::crc32c;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::map::{Mapping, Written};
 use crate::orphan::Step;
+use crate::superblock::{self, counts};
 use std_alloc::boxed::Box;
 use std_alloc::collections::BTreeMap;
 use std_alloc::vec::Vec;
@@ -244,6 +245,21 @@ pub struct Replay {
 /// Whether transaction `one` is `other` or came after it; numbers wrap.
 fn not_before(one: u32, other: u32) -> bool {
     one.wrapping_sub(other) < 1 << 31
+}
+
+/// The superblock of a file system whose journal was replayed: it says that there is nothing to replay. For when the log's end is on the disk; it belongs at
+/// [`SUPERBLOCK_OFFSET`](crate::SUPERBLOCK_OFFSET).
+///
+/// # Errors
+/// `Corrupt`, `Absent`.
+pub fn recovered_superblock(blocks: &impl Blocks) -> Result<Box<[u8]>> {
+    let (mut raw, has_checksum) = FileSystem::raw_superblock(blocks)?;
+    counts::set_recovery(&mut raw, false);
+    if has_checksum {
+        let sum = superblock::checksum(&raw);
+        put32(&mut raw, 0x3fc, sum);
+    }
+    Ok(raw.into())
 }
 
 impl Replay {

@@ -90,6 +90,29 @@ pub trait Backing: Send + Sync {
         Err(Errno::EIO.into())
     }
 
+    /// Puts the content of the page of that index where it belongs, where [`locate`](Self::locate) says [`Extent::Made`].
+    ///
+    /// # Errors
+    /// Whatever a step may say.
+    fn store(&self, _index: u32, _frame: &UFrame, _cx: &Cx) -> Step<()> {
+        Err(Errno::EROFS.into())
+    }
+
+    /// A number that is another one whenever pages have come to lie elsewhere since.
+    fn version(&self) -> u64 {
+        0
+    }
+
+    /// Told when pages have become dirty, or are too many: whether its owner writes them back. Else the task does that is there for all.
+    fn writes_back(&self, _cx: &Cx) -> bool {
+        false
+    }
+
+    /// Whether pages may be written that others have mapped: then a page that is mapped stays here.
+    fn is_written(&self) -> bool {
+        false
+    }
+
     /// The device that has to be told to keep what was written (`Flush`).
     fn device(&self) -> &'static dyn BlockDevice;
 }
@@ -113,6 +136,8 @@ struct Page {
     was_used: bool,
     /// It was read for a read that keeps nothing (O_DIRECT).
     is_once: bool,
+    /// Since when programs may write it without a word, through mappings; 0: they may not. See [`Cache::map_to_write`].
+    mapped_since: u32,
 }
 
 #[derive(Default)]
@@ -121,11 +146,15 @@ struct Content {
     /// Those that are dirty, whether they are being written just now or not.
     to_write: RadixTree<()>,
     clean: usize,
+    dirty: usize,
     /// Where the next round of those that are taken away goes on.
     hand: u32,
     /// The number of the next write, and the numbers of those that are under way, the oldest first.
     next_write: u64,
     writes: Vec<u64>,
+    /// Those that programs may write through mappings.
+    mapped: RadixTree<()>,
+    keeps_mapped: bool,
 }
 
 /// Of what is [watched](Source::watch), besides the index of a page: there must be fewer dirty pages.
@@ -186,6 +215,11 @@ pub(super) fn background_limit() -> usize {
     frame::mm::frame_count() / 20
 }
 
+/// Whether so much is dirty that it is to be written back at once.
+pub fn has_many_dirty() -> bool {
+    dirty_pages() > background_limit()
+}
+
 /// Whether writers must wait.
 fn is_over_limit() -> bool {
     dirty_pages() > 2 * background_limit()
@@ -231,7 +265,8 @@ impl Content {
             self.hand = index.wrapping_add(1);
             if let Some(page) = self.pages.get_mut(index)
                 && page.state == State::Clean
-                && page.frame.is_some()
+                && let Some(frame) = &page.frame
+                && !(self.keeps_mapped && frame.references() > 1)
                 && !core::mem::replace(&mut page.was_used, false)
             {
                 page.frame = None;
@@ -254,6 +289,7 @@ impl Content {
         };
         let ((clean_before, dirty_before), (clean, dirty)) = (count(before), count(state));
         self.clean = self.clean + clean - clean_before;
+        self.dirty = self.dirty + dirty - dirty_before;
         match (is_to_write(before), is_to_write(state)) {
             (false, true) => _ = self.to_write.insert(index, ()),
             (true, false) => _ = self.to_write.remove(index),
@@ -267,8 +303,25 @@ impl Content {
     fn enter(&mut self, index: u32, frame: UFrame, state: State, is_once: bool) {
         self.forget(index);
         // As one that counts nowhere, until its state is set.
-        self.pages.insert(index, Page { frame: Some(frame), state: State::Reading, was_used: true, is_once });
+        self.pages.insert(
+            index,
+            Page { frame: Some(frame), state: State::Reading, was_used: true, is_once, mapped_since: 0 },
+        );
         self.set(index, state);
+    }
+
+    /// The number of a write that begins.
+    fn begin_write(&mut self) -> u64 {
+        let number = self.next_write;
+        self.next_write += 1;
+        self.writes.push(number);
+        number
+    }
+
+    /// A page was written that was not written to meanwhile, as far as anybody knows.
+    fn written(&mut self, index: u32) {
+        let is_mapped = self.pages.get(index).is_some_and(|page| page.mapped_since != 0);
+        self.set(index, if is_mapped { State::Dirty } else { State::Clean });
     }
 
     /// Forgets a page that nobody works on.
@@ -279,6 +332,7 @@ impl Content {
             Some(page) if page.frame.is_none() => {}
             Some(_) => self.set(index, State::Reading),
         }
+        self.mapped.remove(index);
         self.pages.remove(index);
     }
 
@@ -348,6 +402,29 @@ pub enum Keep<'a> {
 #[derive(Default)]
 pub struct SyncProgress {
     phase: Phase,
+    /// Of a file of a file system that is written, how far that is.
+    pub volume: VolumeSync,
+}
+
+/// How far the sync of a file is, or of its file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VolumeSync {
+    /// What was written to it is written to the disk.
+    #[default]
+    Pages,
+    /// All of its file system is written; the number of that is waited for.
+    All(u64),
+    /// A commit of that number is waited for, and whether the disk has to be told afterwards.
+    Commit(u64, bool),
+    /// The disk is told to keep what it has.
+    Device,
+}
+
+impl SyncProgress {
+    /// What comes next is another cache.
+    pub fn begin_again(&mut self) {
+        self.phase = Phase::Begin;
+    }
 }
 
 #[derive(Default)]
@@ -392,7 +469,9 @@ impl Owner for Work {
 impl Drop for Cache {
     fn drop(&mut self) {
         // What is dirty is the business of whoever closes it.
-        CLEAN.fetch_sub(core::mem::take(&mut self.content.get_mut().clean), Ordering::Relaxed);
+        let content = self.content.get_mut();
+        CLEAN.fetch_sub(core::mem::take(&mut content.clean), Ordering::Relaxed);
+        DIRTY.fetch_sub(core::mem::take(&mut content.dirty), Ordering::Relaxed);
     }
 }
 
@@ -401,7 +480,7 @@ impl Cache {
     pub fn new(backing: Box<dyn Backing>, cx: &Cx) -> StrongRc<Self> {
         let cache = StrongRc::new_cyclic(|name| Cache {
             name,
-            content: SpinLock::default(),
+            content: SpinLock::new(Content { keeps_mapped: backing.is_written(), ..Content::default() }),
             backing,
             waiting: [const { WaitList::new() }; LISTS],
             written: WaitList::new(),
@@ -434,6 +513,11 @@ impl Cache {
     /// Its name.
     pub fn name(&self) -> WeakRc<Cache> {
         self.name
+    }
+
+    /// Its owner is told that pages are dirty; whether it sees to them.
+    pub(super) fn is_written_back_by_owner(&self, cx: &Cx) -> bool {
+        self.backing.writes_back(cx)
     }
 
     /// How many bytes it is about.
@@ -487,10 +571,13 @@ impl Cache {
                     Wanted::Ahead(ahead, count) => (ahead.missed(index, count), false),
                     Wanted::Once(count) => (count, true),
                 };
-                Err(self
-                    .start_reading(index, count, is_once, cx)
-                    .err()
-                    .unwrap_or_else(|| self.absent(index.into(), cx)))
+                self.start_reading(index, count, is_once, cx)?;
+                // What no device has to bring is here at once.
+                let page = self.content.lock(cx).page(index).map(|page| page.state);
+                match page {
+                    Some(State::Clean) => self.with_page(index, wanted, cx, f),
+                    _ => Err(self.absent(index.into(), cx)),
+                }
             }
             Some(State::Reading) => Err(self.absent(index.into(), cx)),
             Some(State::Failed(error)) => {
@@ -527,6 +614,7 @@ impl Cache {
         if count == 0 {
             return Ok(());
         }
+        let version = self.backing.version();
         let (device, sector, count) = match self.backing.locate(index, cx)? {
             Extent::On { device, sector, pages } => {
                 (device, sector, count.min(pages).min(device.limits().most_frames as u32))
@@ -539,7 +627,7 @@ impl Cache {
                     self.backing.make(index, &mut frame.writer(0..PAGE_SIZE), cx)?;
                 }
                 let mut content = self.content.lock(cx);
-                if content.page(index).is_none() {
+                if content.page(index).is_none() && self.backing.version() == version {
                     content.enter(index, frame, State::Clean, is_once);
                 }
                 drop(content);
@@ -557,6 +645,9 @@ impl Cache {
             }
         }
         let mut content = self.content.lock(cx);
+        if self.backing.version() != version {
+            return Ok(());
+        }
         let absent = |index: &u32| content.page(*index).is_none();
         let count = (index..index + frames.len() as u32).take_while(absent).count() as u32;
         if count == 0 {
@@ -566,7 +657,7 @@ impl Cache {
         for (at, frame) in (index..).zip(&frames) {
             content.enter(at, frame.clone(), State::Reading, is_once);
         }
-        let bytes = (self.size() - u64::from(index) * PAGE).min(u64::from(count) * PAGE);
+        let bytes = self.size().saturating_sub(u64::from(index) * PAGE).clamp(1, u64::from(count) * PAGE);
         if let Some(last) = frames.last() {
             let len = self.page_len(index + count - 1);
             let _ = last.writer(len..PAGE_SIZE).zero(PAGE_SIZE - len);
@@ -640,7 +731,7 @@ impl Cache {
             match (state, work.write, outcome) {
                 (Some(State::Reading), None, Ok(())) => content.set(index, State::Clean),
                 (Some(State::Reading), None, Err(error)) => content.set(index, State::Failed(error)),
-                (Some(State::Writing), Some(_), _) => content.set(index, State::Clean),
+                (Some(State::Writing), Some(_), _) => content.written(index),
                 (Some(State::Redirtied), Some(_), _) => content.set(index, State::Dirty),
                 _ => {}
             }
@@ -701,10 +792,12 @@ impl Cache {
             let outcome =
                 self.with_page(index, wanted, cx, |frame| Ok(frame.reader(within..within + len).copy_to(to)?));
             at += (left - to.remaining()) as u64;
-            match outcome {
-                Ok(_) => {}
-                Err(_) if at > offset => break,
-                Err(stop) => return Err(stop),
+            match (outcome, how) {
+                (Ok(_), _) => {}
+                // Only a fault and the end make a read short. What was read of this one is here, and is read again.
+                (Err(stop @ Stop::Absent(_)), Keep::Pages(_)) => return Err(stop),
+                (Err(_), _) if at > offset => break,
+                (Err(stop), _) => return Err(stop),
             }
         }
         Ok(at.saturating_sub(offset) as usize)
@@ -715,6 +808,29 @@ impl Cache {
     /// # Errors
     /// `Absent`; a fault of `from`; EIO of a page of which a part is written and which cannot be read; `NoMemory`.
     pub fn write(&self, offset: u64, end: u64, from: &mut Reader<'_>, cx: &Cx) -> Step<usize> {
+        if from.remaining() > 0 {
+            self.check_room(offset, cx)?;
+        }
+        self.write_at_once(offset, end, from, cx)
+    }
+
+    /// Checks that there are not too many dirty pages for one more to be written.
+    ///
+    /// # Errors
+    /// `Absent`.
+    pub fn check_room(&self, offset: u64, cx: &Cx) -> Step<()> {
+        if !is_over_limit() {
+            return Ok(());
+        }
+        write_back::note_dirty(self, cx);
+        Err(self.absent(TO_WRITE | (offset / PAGE), cx))
+    }
+
+    /// As [`write`](Self::write), however much is dirty: for who writes so that less is.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn write_at_once(&self, offset: u64, end: u64, from: &mut Reader<'_>, cx: &Cx) -> Step<usize> {
         let end = end.min(self.size()).min(offset.saturating_add(from.remaining() as u64));
         let mut at = offset;
         while at < end {
@@ -731,10 +847,6 @@ impl Cache {
     }
 
     fn write_page(&self, at: u64, end: u64, from: &mut Reader<'_>, cx: &Cx) -> Step<usize> {
-        if is_over_limit() {
-            write_back::note_dirty(self, cx);
-            return Err(self.absent(TO_WRITE | (at / PAGE), cx));
-        }
         let (index, within) = (page_index(at)?, (at % PAGE) as usize);
         let len = (PAGE - within as u64).min(end - at) as usize;
         let is_whole = within == 0 && len == self.page_len(index);
@@ -787,23 +899,36 @@ impl Cache {
     pub(super) fn start_writing(&self, from: u32, end: u32, cx: &Cx) -> Step<Option<u32>> {
         let most = self.device().limits().most_frames as u32;
         let Some(first) = self.content.lock(cx).dirty_run(from, end, 1).map(|run| run.start) else { return Ok(None) };
-        let Extent::On { device, sector, pages } = self.backing.locate(first, cx)? else {
-            return Err(Errno::EIO.into());
+        let version = self.backing.version();
+        let (device, sector, pages) = match self.backing.locate(first, cx)? {
+            Extent::On { device, sector, pages } => (device, sector, pages),
+            extent => return self.store(first, &extent, version, cx).map(Some),
         };
         let end = end.min(first.saturating_add(pages.min(most)));
         let mut content = self.content.lock(cx);
         // Somebody else may have begun with some of them.
         let Some(run) = content.dirty_run(first, end, most) else { return Ok(Some(first)) };
+        if self.backing.version() != version {
+            return Ok(Some(first));
+        }
+        let Some(left) = self.size().checked_sub(u64::from(run.start) * PAGE).filter(|left| *left > 0) else {
+            // It was cut off just now.
+            run.clone().for_each(|index| content.set(index, State::Clean));
+            return Ok(Some(run.end));
+        };
         let sector = sector + u64::from(run.start - first) * PAGE_SECTORS;
         let mut frames = Vec::with_capacity(run.len());
         for index in run.clone() {
             frames.extend(content.page(index).and_then(|page| page.frame.clone()));
             content.set(index, State::Writing);
         }
-        let number = content.next_write;
-        content.next_write += 1;
-        content.writes.push(number);
-        let bytes = (self.size() - u64::from(run.start) * PAGE).min(run.len() as u64 * PAGE);
+        let number = content.begin_write();
+        let mut bytes = left.min(run.len() as u64 * PAGE);
+        if self.backing.is_written() {
+            // What a mapping has left behind the end is not to come back when the file grows.
+            clear_end(frames.last(), bytes);
+            bytes = run.len() as u64 * PAGE;
+        }
         let work = Work { cache: self.name, pages: run.clone(), write: Some(number) };
         let sectors = (sector, bytes.div_ceil(SECTOR) as u32);
         match self.submit(device, Operation::Write, sectors, frames, work, content, cx) {
@@ -814,6 +939,41 @@ impl Cache {
             }
             Err(stop) => Err(stop),
         }
+    }
+
+    /// Puts a dirty page where its owner wants it; the index behind it. What is nowhere is zeros, and stays where it is.
+    fn store(&self, index: u32, extent: &Extent, version: u64, cx: &Cx) -> Step<u32> {
+        let mut content = self.content.lock(cx);
+        if self.backing.version() != version {
+            return Ok(index);
+        }
+        let page = content.page(index).filter(|page| page.state == State::Dirty);
+        let Some(frame) = page.and_then(|page| page.frame.clone()) else { return Ok(index) };
+        if matches!(extent, Extent::Hole { .. }) || u64::from(index) * PAGE >= self.size() {
+            content.set(index, State::Clean);
+            return Ok(index.saturating_add(1));
+        }
+        content.set(index, State::Writing);
+        let number = content.begin_write();
+        clear_end(Some(&frame), self.page_len(index) as u64);
+        drop(content);
+        let outcome = self.backing.store(index, &frame, cx);
+        let mut content = self.content.lock(cx);
+        content.writes.retain(|other| *other != number);
+        match (content.page(index).map(|page| page.state), outcome) {
+            (Some(State::Writing), Ok(())) => content.written(index),
+            (Some(_), _) => content.set(index, State::Dirty),
+            (None, _) => {}
+        }
+        drop(content);
+        outcome?;
+        // Not where it waits itself: it would wake itself for ever.
+        self.wake(index..index + 1);
+        self.written.wake_all();
+        if !is_over_limit() {
+            FEWER_DIRTY.wake_all();
+        }
+        Ok(index.saturating_add(1))
     }
 
     /// Dirty pages cannot be written, as the device is gone.
@@ -898,6 +1058,106 @@ impl Cache {
         }
     }
 
+    /// The page of that index, to be written to: zeros where it lies behind the end.
+    ///
+    /// # Errors
+    /// As for [`page`](Self::page).
+    pub fn page_to_write(&self, index: u32, cx: &Cx) -> Step<UFrame> {
+        let version = self.backing.version();
+        if u64::from(index) * PAGE >= self.size() && self.content.lock(cx).page(index).is_none() {
+            let frame = self.new_frame(cx)?;
+            // Fresh memory does not fault.
+            let _ = frame.writer(0..PAGE_SIZE).zero(PAGE_SIZE);
+            let mut content = self.content.lock(cx);
+            if content.page(index).is_none() && self.backing.version() == version {
+                content.enter(index, frame, State::Clean, false);
+            }
+        }
+        self.page(index, Wanted::Ahead(&ReadAhead::default(), 1), cx)
+    }
+
+    /// Makes pages of a range dirty that are here already, all of them or none.
+    ///
+    /// # Errors
+    /// `Again`: one is not, or no longer.
+    pub fn make_dirty(&self, pages: Range<u32>, cx: &Cx) -> Step<()> {
+        let mut content = self.content.lock(cx);
+        let is_here =
+            |index: &u32| content.page(*index).is_some_and(|p| !matches!(p.state, State::Reading | State::Failed(_)));
+        if !pages.clone().all(|index| is_here(&index)) {
+            return Err(Stop::Again);
+        }
+        for index in pages {
+            match content.page(index).map(|page| page.state) {
+                Some(State::Writing) => content.set(index, State::Redirtied),
+                Some(State::Clean) => content.set(index, State::Dirty),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The page of that index, which is here and dirty, is written through a mapping from now on, at any time: it stays dirty until [`end_mapped`](Self::end_mapped) of a later `epoch`.
+    ///
+    /// # Errors
+    /// `Again`: it is not here, or no longer.
+    pub fn map_to_write(&self, index: u32, epoch: u32, cx: &Cx) -> Step<UFrame> {
+        self.make_dirty(index..index + 1, cx)?;
+        let mut content = self.content.lock(cx);
+        let found = content.pages.get_mut(index).and_then(|page| {
+            page.mapped_since = epoch;
+            page.frame.clone()
+        });
+        let frame = found.ok_or(Stop::Again)?;
+        content.mapped.insert(index, ());
+        Ok(frame)
+    }
+
+    /// No mapping is left of pages that were mapped before `epoch`: what is written to them is said from now on. Goes on from page `from`; where to go on, `None` when all were looked at.
+    pub fn end_mapped(&self, from: u32, epoch: u32, cx: &Cx) -> Option<u32> {
+        const AT_ONCE: usize = 256;
+        let mut content = self.content.lock(cx);
+        let mut at = from;
+        for _ in 0..AT_ONCE {
+            let (index, ()) = content.mapped.next(at)?;
+            if let Some(page) = content.pages.get_mut(index).filter(|page| page.mapped_since < epoch) {
+                page.mapped_since = 0;
+                content.mapped.remove(index);
+            }
+            at = index.checked_add(1)?;
+        }
+        Some(at)
+    }
+
+    /// Whether pages may be written through mappings.
+    pub fn is_mapped_to_write(&self, cx: &Cx) -> bool {
+        !self.content.lock(cx).mapped.is_empty()
+    }
+
+    /// Forgets pages of a range, whatever is in them, and goes on from `at`. Where there are many it says where to go on; `None` when all are gone.
+    ///
+    /// # Errors
+    /// `Absent`: one is under way.
+    pub fn cut(&self, pages: Range<u32>, cx: &Cx) -> Step<Option<u32>> {
+        const AT_ONCE: usize = 256;
+        let mut content = self.content.lock(cx);
+        for _ in 0..AT_ONCE {
+            let Some((index, page)) = content.pages.next(pages.start).filter(|(index, _)| *index < pages.end) else {
+                return Ok(None);
+            };
+            if page.frame.is_some() && matches!(page.state, State::Reading | State::Writing | State::Redirtied) {
+                return Err(self.absent(index.into(), cx));
+            }
+            content.forget(index);
+        }
+        Ok(Some(pages.start))
+    }
+
+    /// Whether nothing is dirty, or under way to the device.
+    pub fn is_clean(&self, cx: &Cx) -> bool {
+        self.content.lock(cx).dirty == 0
+    }
+
     /// Whether any page is to be written back, or written back once more.
     pub(super) fn is_dirty(&self, cx: &Cx) -> bool {
         !self.content.lock(cx).to_write.is_empty()
@@ -912,6 +1172,14 @@ impl Cache {
             let cache = cache.upgrade(cx).map_err(|_| Errno::EIO)?;
             cache.page(index, Wanted::Ahead(&ReadAhead::default(), 1), cx)
         })
+    }
+}
+
+/// Clears what is behind the end of a file of so many bytes, which is in its last page.
+fn clear_end(last: Option<&UFrame>, bytes: u64) {
+    if let (Some(last), len @ 1..) = (last, (bytes % PAGE) as usize) {
+        // A frame of memory never faults.
+        let _ = last.writer(len..PAGE_SIZE).zero(PAGE_SIZE - len);
     }
 }
 

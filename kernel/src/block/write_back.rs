@@ -22,6 +22,9 @@ static WORK: WaitList = WaitList::new();
 
 /// A cache has dirty pages.
 pub(super) fn note_dirty(cache: &Cache, cx: &Cx) {
+    if cache.is_written_back_by_owner(cx) {
+        return;
+    }
     let is_new = !cache.is_listed.swap(true, Ordering::Relaxed);
     if is_new {
         LISTED.lock(cx).push_back((cache.name(), frame::time::now()));

@@ -1,11 +1,13 @@
 //! [`FileSystem`]: an instance of a file system, and how much it may hold.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use refs::{SpinLock, StrongRc};
+use frame::Cx;
+use refs::{SpinLock, StrongRc, WaitList, Waker};
 
 use crate::error::{Errno, Result};
+use crate::step::Step;
 
 /// How much a file system may hold, and does.
 #[derive(Default)]
@@ -85,10 +87,34 @@ pub struct FileSystem {
     next_inode: AtomicU64,
     mounts: AtomicU32,
     kept: SpinLock<Option<StrongRc<dyn Kept>>>,
+    is_ending: AtomicBool,
 }
 
 /// What a file system keeps as long as it is mounted, and which may own its inodes.
-pub trait Kept: Send + Sync {}
+pub trait Kept: Send + Sync {
+    /// The last mount has ended. Whether it has something to do still: then it is kept until [`FileSystem::give_up_kept`].
+    fn last_mount_ended(&self) -> bool {
+        false
+    }
+
+    /// Writes all that was changed so far, and waits for it. `number` is the caller's, and begins as nothing.
+    ///
+    /// # Errors
+    /// `BlockOnDevice`, with the waker entered; EIO.
+    fn sync(&self, _number: &mut Option<u64>, _waker: Option<Waker>, _cx: &Cx) -> Step<()> {
+        Ok(())
+    }
+}
+
+/// Woken when a file system has come to its end.
+static ENDED: WaitList = WaitList::new();
+
+/// Enters a waker that is woken when a file system has come to its end.
+pub fn wait_for_end(waker: Option<Waker>, cx: &Cx) {
+    if let Some(waker) = waker {
+        ENDED.register(waker, cx);
+    }
+}
 
 impl FileSystem {
     /// A new instance.
@@ -132,6 +158,7 @@ impl FileSystem {
             is_read_only,
             mounts: AtomicU32::new(0),
             kept: SpinLock::new(None),
+            is_ending: AtomicBool::new(false),
             next_inode: AtomicU64::new(1),
         })
     }
@@ -149,8 +176,44 @@ impl FileSystem {
     /// There is one mount of it less. With the last one goes what it keeps.
     pub(super) fn end_mount(&self) {
         if self.mounts.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.end_kept();
+        }
+    }
+
+    /// It was made to be mounted, and is not.
+    pub fn end_unmounted(&self) {
+        self.end_kept();
+    }
+
+    fn end_kept(&self) {
+        let has_work =
+            self.kept.with(|kept| kept.as_ref().is_some_and(|kept| kept.with(|kept| kept.last_mount_ended())));
+        if has_work {
+            self.is_ending.store(true, Ordering::Release);
+        } else {
             drop(self.kept.with(Option::take));
         }
+    }
+
+    /// What it keeps has done all that it had to do.
+    pub fn give_up_kept(&self) {
+        drop(self.kept.with(Option::take));
+        self.is_ending.store(false, Ordering::Release);
+        ENDED.wake_all();
+    }
+
+    /// Whether its last mount has ended, and something has to be done still.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Acquire)
+    }
+
+    /// Writes all that was changed in it so far, and waits for it: see [`Kept::sync`].
+    ///
+    /// # Errors
+    /// Those of [`Kept::sync`].
+    pub fn sync(&self, number: &mut Option<u64>, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        let kept = self.kept.lock(cx).as_ref().map(|kept| kept.get(cx));
+        kept.map_or(Ok(()), |kept| kept.sync(number, waker, cx))
     }
 
     /// A number for a new inode.

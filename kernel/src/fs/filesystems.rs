@@ -12,9 +12,9 @@ use super::devices::register_drivers;
 use super::initramfs::{self, make_directory};
 use super::overlay;
 use super::proc;
+use super::stored;
 use super::stored::erofs::Erofs;
-use super::stored::ext::{Ext, Ext2, Ext3, Ext4};
-use super::stored::{self, Format};
+use super::stored::ext::Ext;
 use super::tmpfs::{self, Directory};
 use super::types::{Origin, register_types};
 use super::{Creation, DeviceNumber, FileKind, FileSystemType, Instance, MOUNTS, Mount, MountFlags, Path};
@@ -34,10 +34,10 @@ const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "cgroup2", origin: Origin::Memory(cgroup::instance) },
     FileSystemType { name: "overlay", origin: Origin::Directories(overlay::mount) },
     FileSystemType { name: "devpts", origin: Origin::Memory(|_, cx| devpts::instance(cx)) },
-    FileSystemType { name: "ext4", origin: Origin::Device(stored::mount::<Ext<Ext4>>) },
-    FileSystemType { name: "ext3", origin: Origin::Device(stored::mount::<Ext<Ext3>>) },
-    FileSystemType { name: "ext2", origin: Origin::Device(stored::mount::<Ext<Ext2>>) },
-    FileSystemType { name: Erofs::NAME, origin: Origin::Device(stored::mount::<Erofs>) },
+    FileSystemType { name: "ext4", origin: Origin::Device(|request| stored::mount::<Ext>("ext4", request)) },
+    FileSystemType { name: "ext3", origin: Origin::Device(|request| stored::mount::<Ext>("ext3", request)) },
+    FileSystemType { name: "ext2", origin: Origin::Device(|request| stored::mount::<Ext>("ext2", request)) },
+    FileSystemType { name: "erofs", origin: Origin::Device(|request| stored::mount::<Erofs>("erofs", request)) },
 ];
 
 /// The one instance of devtmpfs.

@@ -51,6 +51,18 @@ impl InodeCache {
         inode.filter(|inode| !inode.ops.is_stale(cx))
     }
 
+    /// Takes an inode out: it lives as long as others own it.
+    pub fn remove(&self, number: u64, cx: &Cx) -> Option<StrongRc<Inode>> {
+        self.inodes.lock(cx).remove(&number)
+    }
+
+    /// Puts an inode in, which has come by a name.
+    pub fn insert(&self, inode: StrongRc<Inode>, cx: &Cx) {
+        let number = inode.get(cx).number;
+        let replaced = self.inodes.lock(cx).insert(number, inode);
+        drop(replaced);
+    }
+
     /// The inode of that number; a new one by `make` if there is none or it is stale. `make` must not use this cache.
     pub fn get_or_insert<'cx>(
         &self,
@@ -73,7 +85,10 @@ impl InodeCache {
             inodes.retain(|_, inode| {
                 let unused = inode.owners() == 1;
                 let inode = inode.get(cx);
-                !inode.ops.is_stale(cx) && (!unused || (inode.kind == FileKind::Directory && !self.forgets_directories))
+                !inode.ops.is_stale(cx)
+                    && (!unused
+                        || inode.ops.must_stay()
+                        || (inode.kind == FileKind::Directory && !self.forgets_directories))
             });
             self.sweep_at.store(CACHED.max(2 * inodes.len()), Ordering::Relaxed);
         }

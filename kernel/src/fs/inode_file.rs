@@ -1,6 +1,7 @@
 //! What open(2) gives for files whose content the file system keeps: regular files, directories, and descriptors that are only a
 //! place (O_PATH).
 
+use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -10,6 +11,7 @@ use refs::{StrongRc, TempRc, Waker};
 
 use super::access::Subject;
 use super::{Events, File, FileEnd, Inode, Lseek, VfsCaller};
+use crate::block::{Depth, SyncProgress};
 use crate::credentials::{Capability, FileCapabilities};
 use crate::error::{Errno, Result};
 use crate::memory::Mappable;
@@ -145,6 +147,18 @@ impl File for InodeFile {
 
     fn append(&self, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<(usize, u64)> {
         self.write_at(None, from, me, cx)
+    }
+
+    fn sync(
+        &self,
+        range: Range<u64>,
+        depth: Depth,
+        progress: &mut SyncProgress,
+        waker: Option<Waker>,
+        cx: &Cx,
+    ) -> Step<()> {
+        let inode = self.inode.get(cx);
+        inode.ops.sync(&inode, range, depth, progress, waker, cx)
     }
 
     fn is_seekable(&self) -> bool {

@@ -9,11 +9,12 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use frame::Cx;
 use frame::mm::{Reader, UFrame, Writer};
-use refs::{StrongRc, TempRc, WeakRc};
+use refs::{StrongRc, TempRc, Waker, WeakRc};
 
 use super::{
     DeviceNumber, File, FileKind, Inode, Location, Lseek, Metadata, OpenFile, OpenFlags, Timestamp, VfsCaller,
 };
+use crate::block::{Depth, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::memory::Pages;
 use crate::step::Step;
@@ -125,6 +126,24 @@ pub trait InodeOps: Any + Send + Sync {
     /// Whether what it shows is gone (a process that has ended): an [`InodeCache`](super::InodeCache) then makes a new one.
     fn is_stale(&self, _cx: &Cx) -> bool {
         false
+    }
+
+    /// Whether something of it is to be written still: an [`InodeCache`](super::InodeCache) then keeps it.
+    fn must_stay(&self) -> bool {
+        false
+    }
+
+    /// Writes what was written to a range of it, and itself, to the disk that keeps it, and waits for that: see [`File::sync`]. File systems in memory have nothing to do.
+    fn sync(
+        &self,
+        _this: &Inode,
+        _range: Range<u64>,
+        _depth: Depth,
+        _progress: &mut SyncProgress,
+        _waker: Option<Waker>,
+        _cx: &Cx,
+    ) -> Step<()> {
+        Ok(())
     }
 
     /// The name that `/proc/PID/fd` shows for an inode with no place in the tree, such as `pipe:[12]`.

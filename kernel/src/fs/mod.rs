@@ -25,7 +25,7 @@ mod fd_install;
 mod fd_table;
 mod file;
 mod file_end;
-mod file_system;
+pub mod file_system;
 pub mod filesystems;
 pub mod in_flight;
 pub mod initramfs;

@@ -281,6 +281,18 @@ impl MountTable {
         self.mounts.lock(cx).iter().filter_map(|mount| mount.downgrade().upgrade(cx).ok()).collect()
     }
 
+    /// The file systems that are mounted, each once.
+    pub fn file_systems(&self, cx: &Cx) -> Vec<WeakRc<FileSystem>> {
+        let mut all: Vec<WeakRc<FileSystem>> = Vec::new();
+        for mount in self.all(cx) {
+            let file_system = mount.file_system.downgrade();
+            if !all.contains(&file_system) {
+                all.push(file_system);
+            }
+        }
+        all
+    }
+
     /// The root of the tree; `None` before there is one.
     pub fn root<'cx>(&self, cx: &'cx Cx) -> Option<Path<'cx>> {
         let mounts = self.mounts.lock(cx);

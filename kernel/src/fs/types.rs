@@ -1,9 +1,10 @@
 //! Which types of file system can be mounted: the VFS is told at boot.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use frame::Cx;
-use refs::{NoSuspend, SpinLock, StrongRc};
+use refs::{NoSuspend, SpinLock, StrongRc, Waker};
 
 use super::{DeviceNumber, FileSystem, Inode, MountFlags, VfsCaller};
 use crate::error::{Errno, Result};
@@ -30,7 +31,16 @@ pub enum Origin {
     /// Directories that there are already, which the options name for whoever mounts; and what the mount does not allow because of them.
     Directories(MountDirectories),
     /// A block device, whose content may have to be waited for.
-    Device(fn(&OnDevice<'_>, cx: &Cx) -> Step<Instance>),
+    Device(fn(&OnDevice<'_>) -> Result<Box<dyn Opening>>),
+}
+
+/// An instance that is being made of what is on a device. Who drops it before it is done gives that up.
+pub trait Opening: Send {
+    /// Goes on; the instance, when it is done.
+    ///
+    /// # Errors
+    /// Those of mount(2); whatever a step may say.
+    fn step(&mut self, waker: Option<Waker>, cx: &Cx) -> Step<Instance>;
 }
 
 /// What is to be mounted of a block device.

@@ -1,5 +1,6 @@
 //! Mounting file systems, and how full they are.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
@@ -12,10 +13,11 @@ use super::{Args, Call, Entry};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::types::{self, OnDevice, Origin};
+use crate::fs::file_system::wait_for_end;
+use crate::fs::types::{self, OnDevice, Opening, Origin};
 use crate::fs::walk::{self, PathName, WalkFlags};
-use crate::fs::{DeviceNumber, FileKind, Inode, MOUNTS, Mount, MountFlags, Path};
-use crate::step::{Patience, Step, complete_async};
+use crate::fs::{DeviceNumber, FileKind, FileSystem, Inode, MOUNTS, Mount, MountFlags, Path};
+use crate::step::{Patience, Step, Stop, complete_async};
 use crate::user_memory::{UserIn, UserOut};
 
 /// The calls of this file.
@@ -45,10 +47,33 @@ fn optional_string(cx: &Cx, me: &Current, string: UserIn<u8>) -> Step<Vec<u8>> {
 }
 
 fn mount_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    if let Some(remounted) = complete_async(cx, me, Patience::Forever, |cx, me, _| mount(cx, me, args))? {
-        Mount::remount(cx, remounted, flags(args))?;
+    match complete_async(cx, me, Patience::Forever, |cx, me, _| mount(cx, me, args))? {
+        Begun::Done => {}
+        Begun::Remount(mount) => Mount::remount(cx, mount, flags(args))?,
+        Begun::Opening(mut opening, source) => {
+            let mut mount = complete_async(cx, me, Patience::Forever, |cx, _, waker| {
+                let (file_system, root) = opening.step(waker, cx)?;
+                let own_flags = MountFlags::of_mount(flags(args));
+                Ok(Some(StrongRc::new(Mount::new(file_system, root, source.clone(), own_flags))))
+            })?;
+            complete_async(cx, me, Patience::Forever, |cx, me, _| {
+                let target = PathName::read(args.string(1), me, cx)?;
+                let on = walk::resolve(abi::AT_FDCWD, target.bytes(), WalkFlags::FOLLOW, me, cx)?;
+                let mount = mount.take().ok_or(Errno::EINVAL)?;
+                Ok(MOUNTS.attach(mount, Some(&on), cx)?)
+            })?;
+        }
     }
     Ok(0)
+}
+
+/// How far mount(2) is after its first step.
+enum Begun {
+    Done,
+    /// A mount is to have other flags.
+    Remount(WeakRc<Mount>),
+    /// What is on a device is opened; and what was given as the source.
+    Opening(Box<dyn Opening>, Vec<u8>),
 }
 
 /// The flags of mount(2).
@@ -59,7 +84,7 @@ fn flags(args: &Args) -> u32 {
 }
 
 /// Mounts something, or says which mount is to have other flags.
-fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Option<WeakRc<Mount>>> {
+fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Begun> {
     let flags = flags(args);
     let target = PathName::read(args.string(1), me, cx)?;
     let on = walk::resolve(abi::AT_FDCWD, target.bytes(), WalkFlags::FOLLOW, me, cx)?;
@@ -68,17 +93,17 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Option<WeakRc<Mount>>> {
         if on.inode.downgrade() != on.mount.root.downgrade() {
             return Err(Errno::EINVAL.into());
         }
-        return Ok(Some(on.mount.downgrade()));
+        return Ok(Begun::Remount(on.mount.downgrade()));
     }
     if flags & (abi::MS_SHARED | abi::MS_PRIVATE | abi::MS_SLAVE | abi::MS_UNBINDABLE) != 0 {
-        return Ok(None);
+        return Ok(Begun::Done);
     }
     let source = optional_string(cx, me, args.string(0))?;
     crate::memory::admit()?;
     if flags & abi::MS_BIND != 0 {
         let from = walk::resolve(abi::AT_FDCWD, &source, WalkFlags::FOLLOW, me, cx)?;
         bind(cx, &from, &on)?;
-        return Ok(None);
+        return Ok(Begun::Done);
     }
     if flags & abi::MS_MOVE != 0 {
         let from = walk::resolve(abi::AT_FDCWD, &source, WalkFlags::FOLLOW, me, cx)?;
@@ -86,7 +111,7 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Option<WeakRc<Mount>>> {
             return Err(Errno::EINVAL.into());
         }
         MOUNTS.relocate(&from.mount, &on, cx)?;
-        return Ok(None);
+        return Ok(Begun::Done);
     }
     let kind = optional_string(cx, me, args.string(2))?;
     let options = optional_string(cx, me, args.string(4))?;
@@ -103,11 +128,12 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Option<WeakRc<Mount>>> {
         }
         Origin::Device(make) => {
             let device = block_device(&source, me, cx)?;
-            make(&OnDevice { device, is_read_only: flags & abi::MS_RDONLY != 0, options: &options }, cx)?
+            let request = OnDevice { device, is_read_only: flags & abi::MS_RDONLY != 0, options: &options };
+            return Ok(Begun::Opening(make(&request)?, source));
         }
     };
     MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, own_flags)), Some(&on), cx)?;
-    Ok(None)
+    Ok(Begun::Done)
 }
 
 /// The block device whose node is at a path.
@@ -136,10 +162,17 @@ fn bind(cx: &Cx, from: &Path<'_>, on: &Path<'_>) -> Result<()> {
 fn umount_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     // What was closed uses the mount no more.
     tasks::free_everything_async(cx);
-    complete_async(cx, me, Patience::Forever, |cx, me, _| umount(cx, me, args))
+    let (file_system, waits) = complete_async(cx, me, Patience::Forever, |cx, me, _| umount(cx, me, args))?;
+    tasks::free_everything_async(cx);
+    complete_async(cx, me, Patience::Forever, |cx, _, waker| {
+        wait_for_end(waker, cx);
+        let is_ending = waits && file_system.upgrade(cx).is_ok_and(|file_system| file_system.is_ending());
+        if is_ending { Err(Stop::BlockOnDevice) } else { Ok(0) }
+    })
 }
 
-fn umount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+/// Takes a mount out; of which file system, and whether its end is to be waited for.
+fn umount(cx: &Cx, me: &Current, args: &Args) -> Step<(WeakRc<FileSystem>, bool)> {
     let flags = args.int(1) as u32;
     let expires = flags & abi::MNT_EXPIRE != 0;
     let known = abi::MNT_FORCE | abi::MNT_DETACH | abi::MNT_EXPIRE | abi::UMOUNT_NOFOLLOW;
@@ -160,8 +193,9 @@ fn umount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             return Err(Errno::EAGAIN.into());
         }
     }
+    let file_system = found.mount.file_system.downgrade();
     MOUNTS.detach(&found.mount, flags & abi::MNT_DETACH != 0, cx)?;
-    Ok(0)
+    Ok((file_system, flags & abi::MNT_DETACH == 0))
 }
 
 /// `struct statfs` of x86-64.

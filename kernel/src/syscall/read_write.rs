@@ -17,7 +17,7 @@ use crate::fs::read_write::{
     CopyEnd, MOST_BYTES, Position, TransferFlags, Waits, check, check_ranges, copy_async, read_async, read_piece_async,
     sync_async, write_async, write_piece_async,
 };
-use crate::fs::{FileKind, Inode, InodeFlags, Lseek, OpenFile, OpenFlags, reserve_fd, tmpfs};
+use crate::fs::{FileKind, FileSystem, Inode, InodeFlags, Lseek, MOUNTS, OpenFile, OpenFlags, reserve_fd, tmpfs};
 use crate::pipe::{self, PipeEnd};
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{In, Out, UserBuffer, UserInOut, UserPtr, UserSlice};
@@ -107,7 +107,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_fsync, "fsync", Call::Async(sync_descriptor_async)),
     Entry::new(abi::__NR_fdatasync, "fdatasync", Call::Async(sync_descriptor_async)),
     Entry::new(abi::__NR_sync, "sync", Call::Async(sync_all_async)),
-    Entry::new(abi::__NR_syncfs, "syncfs", Call::Step(syncfs)),
+    Entry::new(abi::__NR_syncfs, "syncfs", Call::Async(syncfs_async)),
     Entry::new(abi::__NR_sync_file_range, "sync_file_range", Call::Async(sync_file_range_async)),
     Entry::new(abi::__NR_fadvise64, "fadvise64", Call::Step(fadvise)),
     Entry::new(abi::__NR_readahead, "readahead", Call::Step(readahead)),
@@ -415,14 +415,30 @@ fn sync_descriptor_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
 }
 
 fn sync_all_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
+    for file_system in MOUNTS.file_systems(cx) {
+        // What could not be written those are told who ask for their own files.
+        let _ = sync_file_system_async(cx, me, file_system);
+    }
     let mut progress = Default::default();
     complete_async(cx, me, Patience::Forever, |cx, _, waker| sync_all(&mut progress, waker, cx))?;
     Ok(0)
 }
 
-fn syncfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    me.files(cx)?.get(args.int(0), cx)?;
+fn syncfs_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    let file_system = open.inode(cx)?.file_system.downgrade();
+    drop(open);
+    sync_file_system_async(cx, me, file_system)?;
     Ok(0)
+}
+
+/// Writes all that was changed in a file system, and waits for it.
+fn sync_file_system_async(cx: &mut Cx, me: &mut Current, file_system: WeakRc<FileSystem>) -> Result<()> {
+    let mut number = None;
+    complete_async(cx, me, Patience::Forever, |cx, _, waker| match file_system.upgrade(cx) {
+        Ok(file_system) => file_system.sync(&mut number, waker, cx),
+        Err(_) => Ok(()),
+    })
 }
 
 fn sync_file_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {

@@ -25,7 +25,7 @@ pub use read::{read_async, read_piece_async};
 pub use wait::Wait;
 pub use write::{write_async, write_piece_async};
 
-use super::{Events, OpenFile, OpenFlags, VfsCaller};
+use super::{Events, FileKind, OpenFile, OpenFlags, VfsCaller};
 use crate::block::{Depth, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::step::{Patience, Stop, complete_async};
@@ -103,7 +103,12 @@ pub fn sync_async(
         if let Some(waker) = waker {
             name.watch(waker, cx);
         }
-        open.file.sync(range.clone(), depth, &mut progress, waker, cx)
+        let inode = open.inode(cx)?;
+        match inode.kind {
+            // All open directories are alike.
+            FileKind::Directory => inode.ops.sync(&inode, range.clone(), depth, &mut progress, waker, cx),
+            _ => open.file.sync(range.clone(), depth, &mut progress, waker, cx),
+        }
     })
 }
 

@@ -55,11 +55,14 @@ const MAGIC: u32 = 0xe0f5_e1e2;
 impl Format for Erofs {
     type Node = Inode;
 
-    const NAME: &'static str = "erofs";
+    const CAN_BE_WRITTEN: bool = false;
     const MAGIC: u32 = MAGIC;
-    const IS_WRITTEN: bool = false;
 
-    fn open(view: &View<'_>, bytes: u64) -> Said<Self> {
+    fn block_bytes(&self) -> u32 {
+        self.0.block_bytes()
+    }
+
+    fn open(view: &View<'_>, bytes: u64, _to_write: bool) -> Said<Self> {
         let mut magic = [0; 4];
         if bytes < MAGIC_AT + BLOCK_BYTES as u64 {
             return Err(Problem::Errno(Errno::EINVAL));

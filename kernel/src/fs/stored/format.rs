@@ -1,16 +1,24 @@
 //! [`Format`]: what a file system's crate provides.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
+use core::sync::atomic::Ordering;
+
+use ext::{Changes, Journal};
 
 use super::View;
 use crate::error::Errno;
-use crate::fs::{FileKind, Metadata};
+use crate::fs::file_system::Capacity;
+use crate::fs::{Creation, FileKind, Metadata, Rename, Timestamp};
 
 /// Why something cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// Blocks must come first; the [`View`] knows what to wait for.
     Absent,
+    /// The journal must be committed first: only then is there room.
+    CommitFirst,
     /// An error of a call.
     Errno(Errno),
     /// The file system contradicts itself: where.
@@ -63,20 +71,155 @@ pub struct Space {
     pub used_inodes: u64,
 }
 
+impl Space {
+    /// Says so to whoever asks how much there is.
+    pub fn tell(&self, capacity: &Capacity) {
+        for (figure, value) in [
+            (&capacity.pages, self.pages),
+            (&capacity.used_pages, self.used_pages),
+            (&capacity.inodes, self.inodes),
+            (&capacity.used_inodes, self.used_inodes),
+        ] {
+            figure.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A change of a file system. Inodes are named by their numbers.
+pub enum Change<'a> {
+    /// Makes a file in a directory.
+    Create(u64, &'a [u8], &'a Creation<'a>),
+    /// Makes a file without a name, beside those of a directory.
+    CreateNameless(u64, &'a Creation<'a>),
+    /// Gives an inode, whose metadata are these, a name in a directory.
+    Link(u64, Metadata, u64, &'a [u8]),
+    /// Takes a name out of a directory.
+    Unlink(u64, &'a [u8]),
+    /// Takes an empty directory out of a directory.
+    RemoveDirectory(u64, &'a [u8]),
+    /// Moves a name of a directory to another.
+    Rename((u64, &'a [u8]), (u64, &'a [u8]), Rename),
+    /// Keeps mode, owners and times of an inode.
+    Keep(u64, Metadata),
+    /// Keeps an attribute of an inode; `None`: there is none of that name.
+    Attribute(u64, &'a [u8], Option<&'a [u8]>),
+    /// Sees to it that bytes of a file have blocks, as many from the start on as fit one change, and that the file is that long if it has to be.
+    Allocate(u64, Range<u64>, Allocation),
+    /// Gives a file a length. What is beyond has to be [cut](Change::Cut) if there is more.
+    Resize(u64, u64),
+    /// Frees some of what a file has behind its end.
+    Cut(u64),
+    /// Frees some of the blocks that lie wholly in a range.
+    Punch(u64, Range<u64>),
+    /// Frees some of what an inode has that has no name, at last itself.
+    Delete(u64),
+    /// Goes on with what was begun before the last crash.
+    Recover,
+    /// The file system is in use from now on, with a journal or without.
+    Begin(bool),
+    /// All is written that there was.
+    End,
+}
+
+/// What blocks are allocated for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocation {
+    /// To be written now.
+    Written,
+    /// To be there when they are written: they read as zeros. The length changes.
+    Ahead,
+    /// The same, and the length stays.
+    AheadOfEnd,
+}
+
+/// What came of a change.
+pub struct Done<N> {
+    /// The inode that was made.
+    pub made: Option<(u64, N)>,
+    /// There is more to do in another change.
+    pub has_more: bool,
+    /// Up to where bytes have blocks.
+    pub reached: u64,
+    /// What inodes are like now whose names, length or blocks have changed.
+    pub touched: Vec<(u64, Metadata)>,
+}
+
+impl<N> Default for Done<N> {
+    fn default() -> Self {
+        Done { made: None, has_more: false, reached: 0, touched: Vec::new() }
+    }
+}
+
+impl<N> Done<N> {
+    /// What an inode is like now.
+    pub fn of(&self, number: u64) -> Option<&Metadata> {
+        self.touched.iter().find(|(other, _)| *other == number).map(|(_, now)| now)
+    }
+}
+
+/// What has to be done before a file system can be opened that was not left as it should have been.
+pub trait Recovery: Send {
+    /// The next thing to do. What it says is done before it is called again.
+    fn step(&mut self, view: &View<'_>) -> Said<Repair>;
+}
+
+/// One thing to do in a recovery.
+pub enum Repair {
+    /// There is more.
+    More,
+    /// Write these bytes at this place of the device.
+    Write(u64, Box<[u8]>),
+    /// Have the disk keep what was written.
+    Flush,
+    /// Nothing is left.
+    Done,
+}
+
 /// A format of file systems, as it is on one disk. Its functions are pure: they may be run any number of times.
 pub trait Format: Send + Sync + Sized + 'static {
     /// A file, as it was read.
     type Node: Send + Sync + 'static;
 
-    /// Its name in `/proc/filesystems`.
-    const NAME: &'static str;
+    /// Whether there is code that writes it.
+    const CAN_BE_WRITTEN: bool;
     /// Its magic number in statfs(2).
     const MAGIC: u32;
-    /// Whether such file systems can be written elsewhere: who asks for that here is told EROFS.
-    const IS_WRITTEN: bool;
 
-    /// Opens what is on a disk of so many bytes. `Errno(EINVAL)`: it is no such file system.
-    fn open(view: &View<'_>, bytes: u64) -> Said<Self>;
+    /// Opens what is on a disk of so many bytes, to be written if that is asked for. `Errno(EINVAL)`: it is no such file system; `Errno(EROFS)`: it cannot be written.
+    fn open(view: &View<'_>, bytes: u64, to_write: bool) -> Said<Self>;
+
+    /// What has to be done before it can be opened.
+    fn recovery(_view: &View<'_>, _bytes: u64) -> Said<Option<Box<dyn Recovery>>> {
+        Ok(None)
+    }
+
+    /// Whether it is opened to be written.
+    fn is_written(&self) -> bool {
+        false
+    }
+
+    /// Bytes of a block, as changes are counted in.
+    fn block_bytes(&self) -> u32;
+
+    /// Its journal, which is empty.
+    fn journal(&self, _view: &View<'_>) -> Said<Journal> {
+        Err(Problem::Errno(Errno::EROFS))
+    }
+
+    /// Makes a change on top of what there is: nothing has happened before the caller has put what comes of it in its place.
+    fn change(&self, _what: &Change<'_>, _now: Timestamp, _view: &View<'_>) -> Said<(Done<Self::Node>, Changes)> {
+        Err(Problem::Errno(Errno::EROFS))
+    }
+
+    /// The next data or hole of a file from `from` on and before its end, as far as was looked: `Err` says where to go on.
+    fn seek(&self, _node: &Self::Node, from: u64, is_data: bool, _view: &View<'_>) -> Said<Result<u64, u64>> {
+        Ok(if is_data { Ok(from) } else { Err(u64::MAX) })
+    }
+
+    /// Up to where bytes of a file from `from` on can be written as they are: `from` if a block is missing.
+    fn written_to(&self, _node: &Self::Node, _range: Range<u64>, _view: &View<'_>) -> Said<u64> {
+        Err(Problem::Errno(Errno::EROFS))
+    }
 
     /// How much there is.
     fn space(&self, view: &View<'_>) -> Said<Space>;
@@ -110,4 +253,9 @@ pub trait Format: Send + Sync + Sized + 'static {
 
     /// Copies content from `offset` on: how many bytes, fewer than `to` has only at the end.
     fn fill(&self, node: &Self::Node, offset: u64, to: &mut [u8], view: &View<'_>) -> Said<usize>;
+
+    /// Where bytes of a file belong that are not written as whole pages: from which byte of the file, to which of the device, and how many. What has no block is left out.
+    fn store(&self, _node: &Self::Node, _range: Range<u64>, _view: &View<'_>) -> Said<Vec<(u64, u64, u64)>> {
+        Err(Problem::Errno(Errno::EROFS))
+    }
 }

@@ -1,4 +1,4 @@
-//! File systems that are stored on a disk: what they have in common. They are read only, so far.
+//! File systems that are stored on a disk: what they have in common.
 //!
 //! A file system's [`Format`] is a crate of its own that knows nothing of this kernel: pure functions over blocks, which fail where a block is not at hand and are then run again. This is what is around it:
 //!
@@ -11,8 +11,11 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `format` | [`Format`], and what it says of its files |
+//! | `mounting` | how one is mounted |
 //! | `volume` | [`Volume`]: a file system that is mounted, its inodes, and its [`View`] |
-//! | `node` | its files |
+//! | `state` | what was changed in it and is not on the disk |
+//! | `task` | the task that writes it: commits, checkpoints, deletion, the end |
+//! | `node`, `content` | its files: names, and what is in them |
 //! | `erofs`, `ext` | the formats |
 //!
 //! *Who owns what.* The [`FileSystem`](super::FileSystem) owns its volume from its first mount until the last one ends ([`FileSystem::keep`](super::FileSystem::keep)). The volume owns the inodes, so that a name leads to the same inode again; those that nobody uses are thrown out when
@@ -20,11 +23,16 @@
 //!
 //! *Bad input.* What is on a disk may be anything. A format finds what contradicts itself: EUCLEAN, and a line in the kernel's log for the first time.
 
+mod content;
 pub mod erofs;
 pub mod ext;
 mod format;
+mod mounting;
 mod node;
+mod state;
+mod task;
 mod volume;
 
 pub use format::{Format, Listed, Place, Problem, Space};
-pub use volume::{View, Volume, mount};
+pub use mounting::mount;
+pub use volume::{View, Volume};

@@ -1,22 +1,27 @@
-//! [`Node`]: a file of a volume.
+//! [`Node`]: a file of a volume, and what changes names.
+//!
+//! Locks: the file system's `tree` around every change of names; then the volume's state; then, with none of them, metadata and `dentry`.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use frame::Cx;
-use frame::mm::{Access, PAGE_SIZE, Reader, UFrame, Writer};
+use frame::mm::{Reader, Writer};
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
-use super::format::{Place, Problem};
+use super::content::{Content, Stored};
+use super::format::{Change, Done, Problem};
 use super::{Format, Listed, Volume};
-use crate::block::{Backing, BlockDevice, Cache, Extent, Keep, ReadAhead, SECTOR, Wanted};
+use crate::block::{Cache, Depth, ReadAhead, SyncProgress, VolumeSync};
 use crate::error::{Errno, Result};
-use crate::fs::{DirectoryEntry, FileKind, Inode, InodeOps, Lseek, Metadata, VfsCaller};
-use crate::memory::{BadAccess, Mapped, Pages};
+use crate::fs::{
+    Creation, Dentry, DirectoryEntry, FileKind, Inode, InodeOps, Lseek, Metadata, Named, Rename, Timestamp, VfsCaller,
+    look_for_closed,
+};
+use crate::memory::{Mapped, Pages};
 use crate::step::{Step, Stop};
 
 /// So many names all directories of a volume remember.
@@ -24,127 +29,306 @@ const MOST_NAMES: usize = 65_536;
 
 /// A file of a volume.
 pub(super) struct Node<F: Format> {
-    volume: WeakRc<Volume<F>>,
-    node: StrongRc<F::Node>,
+    pub file: StrongRc<Stored<F>>,
     /// The directory that it was found in, which is there as long as it is.
-    _parent: Option<StrongRc<Inode>>,
-    size: u64,
+    parent: SpinLock<Option<StrongRc<Inode>>>,
     /// The content of a regular file.
-    content: Option<StrongRc<Cache>>,
-    ahead: ReadAhead,
-    mapped: Mapped,
-    /// The numbers of a directory's names, as far as they were looked up; `None`: there is no such name.
-    names: SpinLock<BTreeMap<Box<[u8]>, Option<u64>>>,
-    /// How many names all directories of the volume remember.
-    all_names: StrongRc<AtomicUsize>,
+    pub content: Option<StrongRc<Cache>>,
+    pub ahead: ReadAhead,
+    pub mapped: Mapped,
+    /// Held over each step that changes the content.
+    pub writing: SpinLock<()>,
+    /// There is something behind the end that has to go.
+    pub is_cutting: AtomicBool,
+    /// Counts how often mappings were taken away in order to see who writes; and the count for which that is being done, or 0.
+    pub epoch: AtomicU32,
+    pub ending_epoch: AtomicU32,
+    /// Which failures to write were told.
+    seen: AtomicU64,
+    /// Its metadata are not as on the disk.
+    is_unkept: AtomicBool,
+    /// It has no name, and is deleted at its end.
+    is_nameless: AtomicBool,
+    /// It had none from the start, and may get one.
+    may_be_named: AtomicBool,
+    names: SpinLock<Names>,
 }
 
-/// Where a file's pages are.
-struct Content<F: Format> {
-    volume: WeakRc<Volume<F>>,
-    node: StrongRc<F::Node>,
-    device: &'static dyn BlockDevice,
-    size: u64,
-}
-
-impl<F: Format> Backing for Content<F> {
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    fn locate(&self, index: u32, cx: &Cx) -> Step<Extent> {
-        let volume = self.volume.upgrade(cx).map_err(|_| Errno::EIO)?;
-        let node = self.node.get(cx);
-        Ok(match volume.ask(cx, |format, view| format.place(&node, index, view))? {
-            Place::Hole => Extent::Hole { pages: 1 },
-            Place::Made => Extent::Made,
-            Place::Device { offset, pages } => {
-                let at = offset.checked_add(volume.on().bytes().start).ok_or(Errno::EUCLEAN)?;
-                Extent::On { device: self.device, sector: at / SECTOR, pages }
-            }
-        })
-    }
-
-    fn make(&self, index: u32, to: &mut Writer<'_>, cx: &Cx) -> Step<()> {
-        let volume = self.volume.upgrade(cx).map_err(|_| Errno::EIO)?;
-        let node = self.node.get(cx);
-        let offset = u64::from(index) * PAGE_SIZE as u64;
-        let mut bytes = vec![0; PAGE_SIZE];
-        let len = volume.ask(cx, |format, view| format.fill(&node, offset, &mut bytes, view))?;
-        Reader::from(&bytes[..len]).copy_to(to)?;
-        Ok(())
-    }
-
-    fn device(&self) -> &'static dyn BlockDevice {
-        self.device
-    }
+/// The numbers of a directory's names, as far as they were looked up.
+#[derive(Default)]
+struct Names {
+    /// `None`: there is no such name.
+    numbers: BTreeMap<Box<[u8]>, Option<u64>>,
+    /// How often names were changed.
+    changes: u64,
 }
 
 impl<F: Format> Node<F> {
     pub fn new(
-        (volume, all_names): (WeakRc<Volume<F>>, StrongRc<AtomicUsize>),
-        node: F::Node,
+        volume: &Volume<F>,
+        (number, node): (u64, F::Node),
         parent: Option<StrongRc<Inode>>,
         metadata: &Metadata,
-        device: &'static dyn BlockDevice,
         cx: &Cx,
     ) -> Self {
-        let node = StrongRc::new(node);
-        let size = metadata.size;
+        let file = StrongRc::new(Stored::new(volume, number, node, (metadata.size, metadata.blocks)));
         let is_regular = FileKind::of_mode(metadata.mode) == Some(FileKind::Regular);
-        let content =
-            is_regular.then(|| Cache::new(Box::new(Content { volume, node: node.share(), device, size }), cx));
+        let content = is_regular.then(|| Cache::new(Box::new(Content::new(file.share(), volume.on().disk.device)), cx));
         Node {
-            volume,
-            node,
-            _parent: parent,
-            size,
+            file,
+            parent: SpinLock::new(parent),
             content,
             ahead: ReadAhead::default(),
             mapped: Mapped::default(),
+            writing: SpinLock::new(()),
+            is_cutting: AtomicBool::new(false),
+            epoch: AtomicU32::new(1),
+            ending_epoch: AtomicU32::new(0),
+            seen: AtomicU64::new(0),
+            is_unkept: AtomicBool::new(false),
+            is_nameless: AtomicBool::new(false),
+            may_be_named: AtomicBool::new(false),
             names: SpinLock::default(),
-            all_names,
         }
     }
 
-    fn volume<'cx>(&self, cx: &'cx Cx) -> Result<TempRc<'cx, Volume<F>>> {
-        self.volume.upgrade(cx).map_err(|_| Errno::EIO)
+    pub(super) fn volume<'cx>(&self, cx: &'cx Cx) -> Result<TempRc<'cx, Volume<F>>> {
+        self.file.get(cx).volume.upgrade(cx).map_err(|_| Errno::EIO)
     }
 
-    fn content<'cx>(&self, cx: &'cx Cx) -> Result<TempRc<'cx, Cache>> {
-        Ok(self.content.as_ref().ok_or(Errno::EINVAL)?.get(cx))
-    }
-
-    /// Where the volume's directories remember too many names, this one begins anew.
-    fn remember(&self, name: &[u8], number: Option<u64>, cx: &Cx) {
-        let all = self.all_names.get(cx);
+    /// Remembers what was found under a name, unless names were changed since. Where the volume's directories remember too many names, this one begins anew.
+    fn remember(&self, name: &[u8], number: Option<u64>, changes: u64, cx: &Cx) {
+        let desk = self.file.get(cx).desk.share();
+        let all = desk.get(cx);
         let mut names = self.names.lock(cx);
-        if all.load(Ordering::Relaxed) >= MOST_NAMES {
-            all.fetch_sub(names.len(), Ordering::Relaxed);
-            names.clear();
-            if all.load(Ordering::Relaxed) >= MOST_NAMES {
+        if names.changes != changes {
+            return;
+        }
+        if all.names.load(Ordering::Relaxed) >= MOST_NAMES {
+            all.names.fetch_sub(names.numbers.len(), Ordering::Relaxed);
+            names.numbers.clear();
+            if all.names.load(Ordering::Relaxed) >= MOST_NAMES {
                 return;
             }
         }
-        if names.insert(name.into(), number).is_none() {
-            all.fetch_add(1, Ordering::Relaxed);
+        if names.numbers.insert(name.into(), number).is_none() {
+            all.names.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// A name leads elsewhere from now on.
+    fn forget(&self, name: &[u8], cx: &Cx) {
+        let mut names = self.names.lock(cx);
+        names.changes += 1;
+        if names.numbers.remove(name).is_some() {
+            self.file.with(|file| file.desk.with(|desk| desk.names.fetch_sub(1, Ordering::Relaxed)));
+        }
+    }
+
+    fn find<'cx>(&self, this: &TempRc<'cx, Inode>, name: &[u8], cx: &'cx Cx) -> Step<TempRc<'cx, Inode>> {
+        let volume = self.volume(cx)?;
+        let (known, changes) = {
+            let names = self.names.lock(cx);
+            (names.numbers.get(name).copied(), names.changes)
+        };
+        let number = match known {
+            Some(number) => number,
+            None => {
+                let file = self.file.get(cx);
+                let found = match volume.ask(cx, |format, view| format.look_up(&file.node, name, view)) {
+                    Ok(number) => Some(number),
+                    Err(Stop::Error(Errno::ENOENT)) => None,
+                    Err(stop) => return Err(stop),
+                };
+                self.remember(name, found, changes, cx);
+                found
+            }
+        };
+        volume.inode(number.ok_or(Errno::ENOENT)?, this, name, cx)
+    }
+
+    /// What is there now under a name that is to be changed, with the tree locked.
+    fn find_now<'cx>(&self, this: &TempRc<'cx, Inode>, name: &[u8], cx: &'cx Cx) -> Step<Option<TempRc<'cx, Inode>>> {
+        match self.find(this, name, cx) {
+            Ok(inode) => Ok(Some(inode)),
+            Err(Stop::Error(Errno::ENOENT)) => Ok(None),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// Writes metadata that have changed to the inode on the disk, in a change of the volume.
+    pub(super) fn keep(&self, this: &Inode, cx: &Cx) -> Step<()> {
+        if self.is_nameless.load(Ordering::Relaxed) || !self.is_unkept.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        this.begin_keeping();
+        let change = Change::Keep(this.number, this.metadata(cx));
+        let kept = self.volume(cx).map_err(Stop::from).and_then(|volume| volume.change(cx, &change, |_, _| Ok(())));
+        kept.map(drop).inspect_err(|_| self.is_unkept.store(true, Ordering::Release))
+    }
+
+    /// One step of what the volume's task does so that nothing of it is left to be written. `progress` begins as nothing.
+    pub(super) fn flush(&self, this: &Inode, progress: &mut Flush, waker: Option<refs::Waker>, cx: &Cx) -> Step<()> {
+        let file = self.file.get(cx);
+        if !progress.has_begun {
+            file.is_noted.store(false, Ordering::Release);
+            progress.has_begun = true;
+        }
+        if let Some(content) = &self.content {
+            {
+                let volume = self.volume(cx)?;
+                let _writing = self.writing.lock(cx);
+                self.finish_cutting(&volume, cx)?;
+            }
+            if !progress.is_unmapped {
+                if self.end_mapped(cx)? {
+                    this.touch_modified(cx);
+                }
+                progress.is_unmapped = true;
+            }
+            content.get(cx).sync(0..progress.end(file.size()), Depth::Written, &mut progress.pages, waker, cx)?;
+        }
+        self.keep(this, cx)?;
+        file.is_busy.store(false, Ordering::Release);
+        let is_clean = self.content.as_ref().is_none_or(|content| content.get(cx).is_clean(cx));
+        if !is_clean || file.is_noted.load(Ordering::Acquire) {
+            file.note_dirty(false);
+        }
+        Ok(())
+    }
+
+    fn node_of(inode: &Inode) -> Result<&Self> {
+        inode.ops_as::<Self>().ok_or(Errno::EXDEV)
+    }
+}
+
+/// How far a file's [`flush`](Node::flush) is.
+#[derive(Default)]
+pub(super) struct Flush {
+    has_begun: bool,
+    is_unmapped: bool,
+    end: Option<u64>,
+    pages: SyncProgress,
+}
+
+impl Flush {
+    /// Up to where it goes: what is written behind that meanwhile comes next time.
+    fn end(&mut self, size: u64) -> u64 {
+        *self.end.get_or_insert(size)
     }
 }
 
 impl<F: Format> Drop for Node<F> {
     fn drop(&mut self) {
-        let names = self.names.get_mut().len();
-        if names > 0 {
-            self.all_names.with(|all| all.fetch_sub(names, Ordering::Relaxed));
-        }
+        let names = self.names.get_mut().numbers.len();
         if let Some(content) = &self.content {
             content.with(Cache::close);
+        }
+        let is_nameless = self.is_nameless.load(Ordering::Relaxed);
+        self.file.with(|file| {
+            file.desk.with(|desk| {
+                desk.names.fetch_sub(names, Ordering::Relaxed);
+                if is_nameless {
+                    desk.doom(file.number, self.content.take());
+                }
+            });
+        });
+    }
+}
+
+/// A directory has other names than before.
+fn directory_changed<N>(directory: &Inode, done: &Done<N>, now: Timestamp, cx: &Cx) {
+    directory.change_kept(cx, |metadata| {
+        if let Some(after) = done.of(directory.number) {
+            (metadata.links, metadata.size, metadata.blocks) = (after.links, after.size, after.blocks);
+        }
+        (metadata.modified, metadata.changed) = (now, now);
+    });
+}
+
+impl<F: Format> Node<F> {
+    /// A directory has other names than before, and maybe more blocks.
+    fn take_directory(&self, this: &Inode, done: &Done<F::Node>, now: Timestamp, cx: &Cx) {
+        self.file.get(cx).take(done);
+        directory_changed(this, done, now, cx);
+    }
+
+    /// An inode has lost a name.
+    fn lost_name(
+        &self,
+        inode: &TempRc<'_, Inode>,
+        directory: &TempRc<'_, Inode>,
+        name: &[u8],
+        done: &Done<F::Node>,
+        now: Timestamp,
+        cx: &Cx,
+    ) {
+        let left = done.of(inode.number).map_or(0, |after| after.links);
+        inode.change_kept(cx, |metadata| (metadata.links, metadata.changed) = (left, now));
+        {
+            let mut dentry = inode.dentry.lock(cx);
+            if left == 0 || dentry.is(directory, name) {
+                dentry.is_removed = true;
+            }
+        }
+        if left > 0 {
+            return;
+        }
+        if let Ok(node) = Self::node_of(inode) {
+            node.is_nameless.store(true, Ordering::Relaxed);
+        }
+        let cached = self.volume(cx).ok().and_then(|volume| volume.inodes.remove(inode.number, cx));
+        if let Ok(node) = Self::node_of(inode) {
+            node.note_nameless(inode.downgrade(), inode.number, cx);
+        }
+        if inode.owners() > 1 {
+            look_for_closed();
+        }
+        drop(cached);
+    }
+
+    /// An inode has no name, and is found elsewhere as long as it is used.
+    fn note_nameless(&self, inode: WeakRc<Inode>, number: u64, cx: &Cx) {
+        let file = self.file.get(cx);
+        file.desk.get(cx).notes.lock(cx).nameless.insert(number, inode);
+    }
+
+    /// An inode has come to another place.
+    fn has_moved(&self, to: &TempRc<'_, Inode>, name: &[u8], inode: &Inode, now: Timestamp, cx: &Cx) {
+        *inode.dentry.lock(cx) = Dentry::new(to, name);
+        inode.change_kept(cx, |metadata| metadata.changed = now);
+        if let Ok(node) = Self::node_of(inode) {
+            let before = core::mem::replace(&mut *node.parent.lock(cx), to.share());
+            drop(before);
         }
     }
 }
 
 impl<F: Format> InodeOps for Node<F> {
+    fn refresh(&self, metadata: &mut Metadata, _cx: &Cx) {
+        self.file.with(|file| {
+            if file.is_written {
+                metadata.size = file.size();
+                metadata.blocks = file.sectors.load(Ordering::Relaxed);
+            }
+        });
+    }
+
+    fn must_be_kept(&self, _this: &Inode) {
+        self.is_unkept.store(true, Ordering::Release);
+        if !self.is_nameless.load(Ordering::Relaxed) {
+            self.file.with(|file| file.note_dirty(false));
+        }
+    }
+
+    fn must_stay(&self) -> bool {
+        self.file.with(|file| file.is_busy.load(Ordering::Acquire))
+    }
+
+    fn may_change_metadata(&self) -> Result<()> {
+        if self.file.with(|file| file.is_written) { Ok(()) } else { Err(Errno::EROFS) }
+    }
+
     fn lookup<'cx>(
         &self,
         this: &TempRc<'cx, Inode>,
@@ -152,22 +336,7 @@ impl<F: Format> InodeOps for Node<F> {
         _me: &dyn VfsCaller,
         cx: &'cx Cx,
     ) -> Step<TempRc<'cx, Inode>> {
-        let volume = self.volume(cx)?;
-        let known = self.names.lock(cx).get(name).copied();
-        let number = match known {
-            Some(number) => number,
-            None => {
-                let node = self.node.get(cx);
-                let found = match volume.ask(cx, |format, view| format.look_up(&node, name, view)) {
-                    Ok(number) => Some(number),
-                    Err(Stop::Error(Errno::ENOENT)) => None,
-                    Err(stop) => return Err(stop),
-                };
-                self.remember(name, found, cx);
-                found
-            }
-        };
-        volume.inode(number.ok_or(Errno::ENOENT)?, this, name, cx)
+        self.find(this, name, cx)
     }
 
     fn list(
@@ -178,9 +347,9 @@ impl<F: Format> InodeOps for Node<F> {
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Step<()> {
-        let node = self.node.get(cx);
+        let file = self.file.get(cx);
         self.volume(cx)?.ask(cx, |format, view| {
-            format.list(&node, from, view, &mut |Listed { name, number, kind, next }| {
+            format.list(&file.node, from, view, &mut |Listed { name, number, kind, next }| {
                 let kind = match kind {
                     Some(kind) => kind,
                     None => {
@@ -193,39 +362,173 @@ impl<F: Format> InodeOps for Node<F> {
         })
     }
 
+    fn create<'cx>(
+        &self,
+        this: &TempRc<'cx, Inode>,
+        name: &[u8],
+        what: &Creation<'_>,
+        cx: &'cx Cx,
+    ) -> Step<TempRc<'cx, Inode>> {
+        let volume = self.volume(cx)?;
+        let file_system = this.file_system.get(cx);
+        let _tree = file_system.tree.lock(cx);
+        let (mut done, now) = volume.change(cx, &Change::Create(this.number, name, what), |_, _| Ok(()))?;
+        self.forget(name, cx);
+        self.take_directory(this, &done, now, cx);
+        let (number, node) = done.made.take().ok_or(Errno::EIO)?;
+        let metadata = *done.of(number).ok_or(Errno::EIO)?;
+        Ok(volume.enter(number, Some((this, name)), node, metadata, cx)?)
+    }
+
+    fn create_nameless(&self, this: &TempRc<'_, Inode>, what: &Creation<'_>, cx: &Cx) -> Step<StrongRc<Inode>> {
+        let volume = self.volume(cx)?;
+        let (mut done, _) = volume.change(cx, &Change::CreateNameless(this.number, what), |_, _| Ok(()))?;
+        let (number, node) = done.made.take().ok_or(Errno::EIO)?;
+        let metadata = *done.of(number).ok_or(Errno::EIO)?;
+        let name = alloc::format!("#{number}");
+        let inode = volume.make(number, Some((this, name.as_bytes())), node, metadata, cx)?;
+        inode.dentry.lock(cx).is_removed = true;
+        let node = Self::node_of(&inode)?;
+        node.is_nameless.store(true, Ordering::Relaxed);
+        node.may_be_named.store(true, Ordering::Relaxed);
+        let inode = StrongRc::new(inode);
+        self.note_nameless(inode.downgrade(), number, cx);
+        Ok(inode)
+    }
+
+    fn link(&self, this: &TempRc<'_, Inode>, name: &[u8], target: &TempRc<'_, Inode>, cx: &Cx) -> Step<()> {
+        let volume = self.volume(cx)?;
+        let node = Self::node_of(target)?;
+        let file_system = this.file_system.get(cx);
+        let _tree = file_system.tree.lock(cx);
+        let metadata = target.metadata(cx);
+        // A removed file stays removed; one that never had a name (O_TMPFILE) may get one.
+        if metadata.links == 0 && !node.may_be_named.load(Ordering::Relaxed) {
+            return Err(Errno::ENOENT.into());
+        }
+        let share = target.share().ok_or(Errno::ENOENT)?;
+        let change = Change::Link(target.number, metadata, this.number, name);
+        let (done, now) = volume.change(cx, &change, |_, _| Ok(()))?;
+        self.forget(name, cx);
+        self.take_directory(this, &done, now, cx);
+        let links = done.of(target.number).map_or(metadata.links + 1, |after| after.links);
+        target.change_kept(cx, |metadata| (metadata.links, metadata.changed) = (links, now));
+        if node.is_nameless.swap(false, Ordering::Relaxed) {
+            node.may_be_named.store(false, Ordering::Relaxed);
+            self.has_moved(this, name, target, now, cx);
+            self.file.get(cx).desk.get(cx).notes.lock(cx).nameless.remove(&target.number);
+            volume.inodes.insert(share, cx);
+            // What was written to it is kept from now on.
+            target.begin_keeping();
+            node.must_be_kept(target);
+        }
+        Ok(())
+    }
+
+    fn unlink(&self, at: &Named<'_, '_>, cx: &Cx) -> Step<()> {
+        let Named { directory: this, name, .. } = *at;
+        let volume = self.volume(cx)?;
+        let file_system = this.file_system.get(cx);
+        let _tree = file_system.tree.lock(cx);
+        let inode = self.find_now(this, name, cx)?.ok_or(Errno::ESTALE)?;
+        at.check(Some(&inode))?;
+        if inode.kind == FileKind::Directory {
+            return Err(Errno::EISDIR.into());
+        }
+        let (done, now) = volume.change(cx, &Change::Unlink(this.number, name), |_, _| Ok(()))?;
+        self.forget(name, cx);
+        self.take_directory(this, &done, now, cx);
+        self.lost_name(&inode, this, name, &done, now, cx);
+        Ok(())
+    }
+
+    fn remove_directory(&self, at: &Named<'_, '_>, cx: &Cx) -> Step<()> {
+        let Named { directory: this, name, .. } = *at;
+        let volume = self.volume(cx)?;
+        let file_system = this.file_system.get(cx);
+        let _tree = file_system.tree.lock(cx);
+        let inode = self.find_now(this, name, cx)?.ok_or(Errno::ESTALE)?;
+        at.check(Some(&inode))?;
+        if inode.kind != FileKind::Directory {
+            return Err(Errno::ENOTDIR.into());
+        }
+        let (done, now) = volume.change(cx, &Change::RemoveDirectory(this.number, name), |_, _| Ok(()))?;
+        self.forget(name, cx);
+        self.take_directory(this, &done, now, cx);
+        self.lost_name(&inode, this, name, &done, now, cx);
+        Ok(())
+    }
+
+    fn rename(&self, from: &Named<'_, '_>, into: &Named<'_, '_>, how: Rename, cx: &Cx) -> Step<()> {
+        let Named { directory: this, name, .. } = *from;
+        let Named { directory: to, name: to_name, .. } = *into;
+        let volume = self.volume(cx)?;
+        let file_system = this.file_system.get(cx);
+        let _tree = file_system.tree.lock(cx);
+        let target = Self::node_of(to)?;
+        let moved = self.find_now(this, name, cx)?.ok_or(Errno::ESTALE)?;
+        let existing = target.find_now(to, to_name, cx)?;
+        from.check(Some(&moved))?;
+        into.check(existing.as_ref())?;
+        if moved.kind == FileKind::Directory && Inode::is_within(to, &moved, cx) {
+            return Err(Errno::EINVAL.into());
+        }
+        if how == Rename::Exchange
+            && existing
+                .as_ref()
+                .is_some_and(|other| other.kind == FileKind::Directory && Inode::is_within(this, other, cx))
+        {
+            return Err(Errno::EINVAL.into());
+        }
+        let is_same = existing.as_ref().is_some_and(|other| other.downgrade() == moved.downgrade());
+        if is_same && how != Rename::NoReplace {
+            return Ok(());
+        }
+        let change = Change::Rename((this.number, name), (to.number, to_name), how);
+        let (done, now) = volume.change(cx, &change, |_, _| Ok(()))?;
+        self.forget(name, cx);
+        target.forget(to_name, cx);
+        self.take_directory(this, &done, now, cx);
+        target.take_directory(to, &done, now, cx);
+        match (&existing, how) {
+            (Some(other), Rename::Exchange) => self.has_moved(this, name, other, now, cx),
+            (Some(other), _) => self.lost_name(other, to, to_name, &done, now, cx),
+            (None, _) => {}
+        }
+        self.has_moved(to, to_name, &moved, now, cx);
+        Ok(())
+    }
+
     fn read_link(&self, _me: &dyn VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
-        let node = self.node.get(cx);
-        self.volume(cx)?.ask(cx, |format, view| format.read_link(&node, view))
+        let file = self.file.get(cx);
+        self.volume(cx)?.ask(cx, |format, view| format.read_link(&file.node, view))
     }
 
     fn read(&self, _this: &Inode, offset: u64, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
-        self.content(cx)?.read(offset, self.size, to, Keep::Pages(&self.ahead), cx)
+        self.read_content(offset, to, cx)
     }
 
     fn write(
         &self,
-        _this: &Inode,
-        _offset: Option<u64>,
-        _limit: u64,
-        _from: &mut Reader<'_>,
-        _cx: &Cx,
+        this: &Inode,
+        offset: Option<u64>,
+        limit: u64,
+        from: &mut Reader<'_>,
+        cx: &Cx,
     ) -> Step<(usize, u64)> {
-        Err(Errno::EROFS.into())
+        self.write_content(this, offset, limit, from, cx)
     }
 
-    fn set_size(&self, _this: &Inode, _size: u64, _cx: &Cx) -> Step<()> {
-        Err(Errno::EROFS.into())
+    fn set_size(&self, this: &Inode, size: u64, cx: &Cx) -> Step<()> {
+        self.set_content_size(this, size, cx)
     }
 
-    fn seek(&self, _this: &Inode, to: Lseek, _cx: &Cx) -> Step<u64> {
-        // As of a file system that knows no holes: all is data, and a hole is behind it.
-        let (from, wants_data) = match to {
-            Lseek::Data(from) => (from, true),
-            Lseek::Hole(from) => (from, false),
-            _ => return Err(Errno::EINVAL.into()),
-        };
-        let from = u64::try_from(from).ok().filter(|from| *from < self.size).ok_or(Errno::ENXIO)?;
-        Ok(if wants_data { from } else { self.size })
+    fn allocate(&self, this: &Inode, mode: u32, range: Range<u64>, done: &mut u64, cx: &Cx) -> Step<()> {
+        self.allocate_content(this, mode, range, done, cx)
+    }
+
+    fn seek(&self, _this: &Inode, to: Lseek, cx: &Cx) -> Step<u64> {
+        self.seek_content(to, cx)
     }
 
     fn pages(&self) -> Option<&dyn Pages> {
@@ -237,34 +540,72 @@ impl<F: Format> InodeOps for Node<F> {
     }
 
     fn load_attributes(&self, _this: &Inode, cx: &Cx) -> Step<Vec<(Vec<u8>, Vec<u8>)>> {
-        let node = self.node.get(cx);
-        self.volume(cx)?.ask(cx, |format, view| format.attributes(&node, view))
+        let file = self.file.get(cx);
+        self.volume(cx)?.ask(cx, |format, view| format.attributes(&file.node, view))
     }
-}
 
-impl<F: Format> Pages for Node<F> {
-    fn page(&self, index: u64, _access: Access, cx: &Cx) -> core::result::Result<UFrame, BadAccess> {
-        let (Ok(content), Ok(page)) = (self.content(cx), u32::try_from(index)) else {
-            return Err(BadAccess::BeyondFile);
-        };
-        if index >= self.size.div_ceil(PAGE_SIZE as u64) {
-            return Err(BadAccess::BeyondFile);
+    fn keep_attribute(&self, this: &Inode, name: &[u8], value: Option<&[u8]>, cx: &Cx) -> Step<()> {
+        let file = self.file.get(cx);
+        let change = Change::Attribute(this.number, name, value);
+        self.volume(cx)?.change(cx, &change, |done, _| {
+            file.take(done);
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn sync(
+        &self,
+        this: &Inode,
+        range: Range<u64>,
+        depth: Depth,
+        progress: &mut SyncProgress,
+        waker: Option<refs::Waker>,
+        cx: &Cx,
+    ) -> Step<()> {
+        let file = self.file.get(cx);
+        if !file.is_written {
+            return Ok(());
         }
-        content.page(page, Wanted::Ahead(&self.ahead, 1), cx).map_err(|stop| match stop {
-            Stop::Absent(absent) => BadAccess::Absent(absent),
-            Stop::NoMemory | Stop::Error(Errno::ENOMEM) => BadAccess::NoMemory,
-            _ => BadAccess::BeyondFile,
-        })
-    }
-
-    fn cached(&self, indices: Range<u64>, each: &mut dyn FnMut(u64, UFrame), cx: &Cx) {
-        if let Ok(content) = self.content(cx) {
-            let end = indices.end.min(self.size.div_ceil(PAGE_SIZE as u64));
-            content.each_present(indices.start..end, each, cx);
+        let volume = self.volume(cx)?;
+        loop {
+            progress.volume = match progress.volume {
+                VolumeSync::Pages => {
+                    if let Some(content) = &self.content {
+                        let content = content.get(cx);
+                        if content.is_mapped_to_write(cx) {
+                            progress.volume = VolumeSync::All(file.desk.get(cx).want_sync());
+                            continue;
+                        }
+                        content.sync(range.clone(), Depth::Written, progress, waker, cx)?;
+                        content.check(&self.seen)?;
+                    }
+                    if depth == Depth::Written {
+                        return Ok(());
+                    }
+                    self.keep(this, cx)?;
+                    volume.begin_commit(cx)
+                }
+                VolumeSync::All(number) => {
+                    volume.is_synced(number, waker, cx)?;
+                    return match &self.content {
+                        Some(content) => Ok(content.get(cx).check(&self.seen)?),
+                        None => Ok(()),
+                    };
+                }
+                VolumeSync::Commit(number, is_enough) => {
+                    volume.is_committed(number, waker, cx)?;
+                    if is_enough {
+                        return Ok(());
+                    }
+                    VolumeSync::Device
+                }
+                VolumeSync::Device => {
+                    let disk = volume.on().disk.cache(cx);
+                    return disk.sync(0..u64::MAX, Depth::Kept, progress, waker, cx);
+                }
+            };
+            progress.begin_again();
         }
-    }
-
-    fn mapped(&self) -> &Mapped {
-        &self.mapped
     }
 }

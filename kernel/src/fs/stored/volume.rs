@@ -1,31 +1,31 @@
-//! [`Volume`]: a file system that is mounted.
+//! [`Volume`]: a file system that is mounted, and [`View`]: its blocks, as they are now.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
-use frame::mm::Writer;
-use refs::{StrongRc, TempRc, WeakRc};
+use frame::mm::{Reader, Writer};
+use refs::{SpinLock, StrongRc, TempRc, Waker, WeakRc};
 
-use super::format::Said;
+use super::format::{Change, Done, Said};
 use super::node::Node;
+use super::state::{Desk, State};
 use super::{Format, Problem};
-use crate::block::{self, Keep, ReadAhead};
+use crate::block::{self, Keep, ReadAhead, VolumeSync};
 use crate::error::{Errno, Result};
-use crate::fs::types::OnDevice;
-use crate::fs::{Dentry, FileKind, FileSystem, Inode, InodeCache, Instance, Kept};
-use crate::step::{Step, Stop};
+use crate::fs::{Dentry, FileKind, FileSystem, Inode, InodeCache, Kept, Timestamp};
+use crate::step::{Absent, Source, Step, Stop};
 
 /// Where a file system is: a disk, or a part of one. It can be opened once more for each of these.
-struct Place {
-    volume: block::Volume,
+pub(super) struct Place {
+    pub volume: block::Volume,
     ahead: ReadAhead,
 }
 
 impl Place {
-    fn of(volume: block::Volume) -> Self {
+    pub fn of(volume: block::Volume) -> Self {
         volume.count_open(1);
         Place { volume, ahead: ReadAhead::default() }
     }
@@ -39,30 +39,38 @@ impl Drop for Place {
 
 /// A file system that is mounted.
 ///
-/// Owner: its [`FileSystem`]. Its end frees its inodes; whoever waits for pages of them is told EIO.
+/// Owner: its [`FileSystem`]. One that is written ends when its task has written everything; the task is woken by the end of the last mount. Its end frees its inodes; whoever waits for pages of them is told EIO.
 pub struct Volume<F: Format> {
     name: WeakRc<Volume<F>>,
-    place: Place,
-    format: F,
-    inodes: InodeCache,
-    /// How many names its directories remember.
-    names: StrongRc<AtomicUsize>,
-    file_system: WeakRc<FileSystem>,
+    pub(super) place: Place,
+    pub(super) format: F,
+    pub(super) inodes: InodeCache,
+    pub(super) file_system: WeakRc<FileSystem>,
+    /// What it is called in the kernel's log.
+    pub(super) kind: &'static str,
     /// Something wrong was found, and told.
     is_bad: AtomicBool,
+    /// What was changed and is not on the disk.
+    pub(super) state: SpinLock<State>,
+    /// What its task is to do, and who waits for that.
+    pub(super) desk: StrongRc<Desk>,
 }
-
-impl<F: Format> Kept for Volume<F> {}
 
 /// The blocks of a volume, for one call of a format's function.
 pub struct View<'a> {
     place: &'a Place,
     cx: &'a Cx,
+    /// What is newer than on the disk.
+    state: Option<&'a State>,
     /// Why a block was not at hand.
     stop: Cell<Option<Stop>>,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    pub(super) fn new(place: &'a Place, state: Option<&'a State>, cx: &'a Cx) -> Self {
+        View { place, cx, state, stop: Cell::new(None) }
+    }
+
     /// Copies bytes of the volume.
     ///
     /// # Errors
@@ -95,97 +103,155 @@ impl View<'_> {
     /// # Errors
     /// As for [`copy`](Self::copy).
     pub fn with<R>(&self, offset: u64, len: usize, with: impl FnOnce(&[u8]) -> R) -> Said<R> {
+        if let Some(bytes) = self.state.and_then(|state| state.changed(offset, len)) {
+            return Ok(with(bytes));
+        }
         let left = self.place.volume.size().saturating_sub(offset);
         let mut bytes = vec![0; len.min(usize::try_from(left).unwrap_or(usize::MAX))];
         self.copy(offset, &mut bytes)?;
         Ok(with(&bytes))
     }
+
+    /// The first of these blocks that must not be used before the journal is committed.
+    pub fn pinned_in(&self, run: ext::Run) -> Option<ext::Run> {
+        self.state.and_then(|state| state.journal.as_ref()).and_then(|journal| journal.pinned_in(run))
+    }
 }
 
-/// Runs a function of a format's on a volume's blocks.
-fn ask<T>(place: &Place, is_bad: &AtomicBool, name: &str, cx: &Cx, ask: impl FnOnce(&View<'_>) -> Said<T>) -> Step<T> {
-    let view = View { place, cx, stop: Cell::new(None) };
-    let problem = match ask(&view) {
-        Ok(value) => return Ok(value),
-        Err(problem) => problem,
-    };
+/// What a call is told of a format's problem; what is wrong with the file system goes to the kernel's log, once.
+fn stop_of(problem: Problem, view: &View<'_>, is_bad: &AtomicBool, kind: &str) -> Stop {
     let (error, what) = match problem {
-        Problem::Absent => return Err(view.stop.take().unwrap_or(Errno::EIO.into())),
-        Problem::Errno(error) => return Err(error.into()),
+        Problem::Absent => return view.stop.take().unwrap_or(Errno::EIO.into()),
+        Problem::Errno(error) => return error.into(),
+        // Who changes nothing needs no room.
+        Problem::CommitFirst => return Errno::ENOSPC.into(),
         Problem::Corrupt(what) => (Errno::EUCLEAN, what),
         Problem::Unsupported(what) => (Errno::EOPNOTSUPP, what),
     };
     if !is_bad.swap(true, Ordering::Relaxed) {
-        crate::log!("{name} on {}: {what}", place.volume.name());
+        crate::log!("{kind} on {}: {what}", view.place.volume.name());
     }
-    Err(error.into())
+    error.into()
 }
 
-/// Makes an instance of what is on a device.
-///
-/// # Errors
-/// ENXIO: there is no such device. EINVAL: it has no such file system; options that are not understood. EROFS: it is to be written. EUCLEAN, EIO.
-pub fn mount<F: Format>(request: &OnDevice<'_>, cx: &Cx) -> Step<Instance> {
-    for option in request.options.split(|&byte| byte == b',') {
-        if !matches!(
-            option,
-            b"" | b"defaults" | b"ro" | b"rw" | b"user_xattr" | b"acl" | b"noacl" | b"errors=remount-ro"
-        ) {
-            return Err(Errno::EINVAL.into());
-        }
-    }
-    let device = request.device;
-    let volume = block::volume(device.minor, cx).filter(|_| device.major == block::MAJOR).ok_or(Errno::ENXIO)?;
-    let place = Place::of(volume);
-    let is_bad = AtomicBool::new(false);
-    let (format, space) = ask(&place, &is_bad, F::NAME, cx, |view| {
-        let format = F::open(view, volume.size())?;
-        let space = format.space(view)?;
-        Ok((format, space))
-    })?;
-    if F::IS_WRITTEN && !request.is_read_only {
-        return Err(Errno::EROFS.into());
-    }
-    let (node, metadata) = ask(&place, &is_bad, F::NAME, cx, |view| format.node(format.root(), view))?;
-    let file_system = FileSystem::new_read_only(F::NAME, F::MAGIC, request.options_shown());
-    let (volume, root) = {
-        let file_system = file_system.get(cx);
-        let capacity = &file_system.capacity;
-        for (figure, value) in [
-            (&capacity.pages, space.pages),
-            (&capacity.used_pages, space.used_pages),
-            (&capacity.inodes, space.inodes),
-            (&capacity.used_inodes, space.used_inodes),
-        ] {
-            figure.store(value, Ordering::Relaxed);
-        }
-        let volume = StrongRc::new_cyclic(|name| Volume {
+/// Runs a function of a format's on the blocks of a disk.
+pub(super) fn ask<T>(
+    place: &Place,
+    state: Option<&State>,
+    is_bad: &AtomicBool,
+    kind: &str,
+    cx: &Cx,
+    ask: impl FnOnce(&View<'_>) -> Said<T>,
+) -> Step<T> {
+    let view = View::new(place, state, cx);
+    ask(&view).map_err(|problem| stop_of(problem, &view, is_bad, kind))
+}
+
+impl<F: Format> Volume<F> {
+    pub(super) fn new(
+        name: WeakRc<Self>,
+        (place, format, state): (Place, F, State),
+        file_system: WeakRc<FileSystem>,
+        kind: &'static str,
+    ) -> Self {
+        Volume {
             name,
             place,
             format,
             inodes: InodeCache::of_owners(),
-            names: StrongRc::new(AtomicUsize::new(0)),
-            file_system: file_system.downgrade(),
-            is_bad,
-        });
-        let root = {
-            let volume = volume.get(cx);
-            let number = volume.format.root();
-            volume.enter(number, None, node, metadata, cx)?.share().ok_or(Errno::ENOENT)?
-        };
-        (volume, root)
-    };
-    file_system.with(|file_system| file_system.keep(volume.unsize(|volume| volume)));
-    Ok((file_system, root))
-}
+            file_system,
+            kind,
+            is_bad: AtomicBool::new(false),
+            state: SpinLock::new(state),
+            desk: StrongRc::new(Desk::default()),
+        }
+    }
 
-impl<F: Format> Volume<F> {
+    /// Its name.
+    pub(super) fn name(&self) -> WeakRc<Self> {
+        self.name
+    }
+
     /// Runs a function of the format's.
     ///
     /// # Errors
     /// What the format says; `Absent`.
     pub(super) fn ask<T>(&self, cx: &Cx, question: impl FnOnce(&F, &View<'_>) -> Said<T>) -> Step<T> {
-        ask(&self.place, &self.is_bad, F::NAME, cx, |view| question(&self.format, view))
+        let guard = self.format.is_written().then(|| self.state.lock(cx));
+        ask(&self.place, guard.as_deref(), &self.is_bad, self.kind, cx, |view| question(&self.format, view))
+    }
+
+    /// Changes the file system: all of it or nothing. `before` is called when it is known what comes of it, just before it is true; if that fails nothing has happened. The time that was given to what was changed.
+    ///
+    /// # Errors
+    /// EROFS; what the format says; `Absent`, also for a commit that has to come first.
+    pub(super) fn change(
+        &self,
+        cx: &Cx,
+        what: &Change<'_>,
+        before: impl FnOnce(&Done<F::Node>, &mut State) -> Step<()>,
+    ) -> Step<(Done<F::Node>, Timestamp)> {
+        match self.try_change(cx, what, before) {
+            Ok(Some(change)) => Ok(change),
+            Ok(None) => Err(self.commit_first(cx)),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// A commit must come first.
+    #[cold]
+    fn commit_first(&self, cx: &Cx) -> Stop {
+        let running = self.state.lock(cx).running;
+        self.desk.get(cx).want_commit(running);
+        match self.name.upgrade(cx) {
+            Ok(this) => {
+                Stop::Absent(Absent::note(this.unsize::<dyn Source>(|volume| volume, cx).downgrade(), running, cx))
+            }
+            Err(_) => Errno::EIO.into(),
+        }
+    }
+
+    /// As [`change`](Self::change); `None` where a commit must come first.
+    fn try_change(
+        &self,
+        cx: &Cx,
+        what: &Change<'_>,
+        before: impl FnOnce(&Done<F::Node>, &mut State) -> Step<()>,
+    ) -> Step<Option<(Done<F::Node>, Timestamp)>> {
+        let mut state = self.state.lock(cx);
+        if state.has_failed {
+            return Err(Errno::EROFS.into());
+        }
+        let journal = state.journal.as_ref().ok_or(Errno::EROFS)?;
+        if state.is_closed || !journal.has_room() {
+            return Ok(None);
+        }
+        let now = Timestamp::now();
+        let view = View::new(&self.place, Some(&state), cx);
+        let (done, changes) = match self.format.change(what, now, &view) {
+            Ok(change) => change,
+            Err(Problem::CommitFirst) => return Ok(None),
+            // What is about to be deleted makes room.
+            Err(Problem::Errno(Errno::ENOSPC)) if self.has_doomed(cx) => return Ok(None),
+            Err(problem) => return Err(stop_of(problem, &view, &self.is_bad, self.kind)),
+        };
+        before(&done, &mut state)?;
+        let is_first = state.apply(changes);
+        let view = View::new(&self.place, Some(&state), cx);
+        if let Ok(space) = self.format.space(&view)
+            && let Ok(file_system) = self.file_system.upgrade(cx)
+        {
+            space.tell(&file_system.capacity);
+        }
+        drop(state);
+        if is_first {
+            self.desk.get(cx).work.wake_all();
+        }
+        Ok(Some((done, now)))
+    }
+
+    fn has_doomed(&self, cx: &Cx) -> bool {
+        !self.desk.get(cx).notes.lock(cx).doomed.is_empty()
     }
 
     /// Where its files are.
@@ -210,10 +276,14 @@ impl<F: Format> Volume<F> {
             return if is_elsewhere { Err(Errno::EUCLEAN.into()) } else { Ok(inode) };
         }
         let (node, metadata) = self.ask(cx, |format, view| format.node(number, view))?;
+        if metadata.links == 0 {
+            // It was deleted just now.
+            return Err(Errno::ENOENT.into());
+        }
         Ok(self.enter(number, Some((parent, name)), node, metadata, cx)?)
     }
 
-    fn enter<'cx>(
+    pub(super) fn enter<'cx>(
         &self,
         number: u64,
         place: Option<(&TempRc<'cx, Inode>, &[u8])>,
@@ -222,14 +292,120 @@ impl<F: Format> Volume<F> {
         cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
         crate::memory::admit()?;
-        self.inodes.get_or_insert(number, cx, || {
-            let file_system = self.file_system.upgrade(cx)?.share().ok_or(Errno::EIO)?;
-            let dentry = place.map_or_else(Dentry::default, |(parent, name)| Dentry::new(parent, name));
-            let parent = place.map(|(parent, _)| parent.share().ok_or(Errno::ESTALE)).transpose()?;
-            let names = self.names.share();
-            let device = self.place.volume.disk.device;
-            let ops = Box::new(Node::new((self.name, names), node, parent, &metadata, device, cx));
-            Ok(Inode::new(file_system, number, metadata, dentry, ops))
-        })
+        self.inodes.get_or_insert(number, cx, || self.make(number, place, node, metadata, cx))
+    }
+
+    /// Makes an inode, which nobody knows yet.
+    pub(super) fn make<'cx>(
+        &self,
+        number: u64,
+        place: Option<(&TempRc<'cx, Inode>, &[u8])>,
+        node: F::Node,
+        metadata: crate::fs::Metadata,
+        cx: &'cx Cx,
+    ) -> Result<Inode> {
+        let file_system = self.file_system.upgrade(cx)?.share().ok_or(Errno::EIO)?;
+        let dentry = place.map_or_else(Dentry::default, |(parent, name)| Dentry::new(parent, name));
+        let parent = place.map(|(parent, _)| parent.share().ok_or(Errno::ESTALE)).transpose()?;
+        let is_written = self.format.is_written();
+        let ops = Box::new(Node::new(self, (number, node), parent, &metadata, cx));
+        let inode = Inode::new(file_system, number, metadata, dentry, ops);
+        if is_written {
+            inode.begin_keeping();
+        }
+        Ok(inode)
+    }
+}
+
+impl<F: Format> Volume<F> {
+    /// What a call is told of a format's problem.
+    pub(super) fn stop_of(&self, problem: Problem, view: &View<'_>) -> Stop {
+        stop_of(problem, view, &self.is_bad, self.kind)
+    }
+
+    /// Puts a block of metadata into the disk's page cache, from its byte `done` on.
+    ///
+    /// # Errors
+    /// `Absent`: it is run again with the same `done`.
+    pub(super) fn write_block(&self, block: u64, bytes: &[u8], done: &mut usize, cx: &Cx) -> Step<()> {
+        let range = self.on().bytes();
+        let at = range.start + block * u64::from(self.format.block_bytes());
+        while *done < bytes.len() {
+            let mut reader = Reader::from(&bytes[*done..]);
+            match self.on().disk.cache(cx).write_at_once(at + *done as u64, range.end, &mut reader, cx)? {
+                0 => return Err(Errno::EIO.into()),
+                more => *done += more,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<F: Format> Kept for Volume<F> {
+    fn last_mount_ended(&self) -> bool {
+        if self.format.is_written() {
+            self.desk.with(|desk| {
+                desk.notes.with(|notes| notes.is_ending = true);
+                desk.work.wake_all();
+            });
+        }
+        self.format.is_written()
+    }
+
+    fn sync(&self, number: &mut Option<u64>, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        if !self.format.is_written() {
+            return Ok(());
+        }
+        let number = *number.get_or_insert_with(|| self.desk.get(cx).want_sync());
+        self.is_synced(number, waker, cx)
+    }
+}
+
+impl<F: Format> Source for Volume<F> {
+    fn watch(&self, _what: u64, waker: Waker, cx: &Cx) {
+        self.desk.get(cx).progress.register(waker, cx);
+    }
+}
+
+impl<F: Format> Volume<F> {
+    /// Has everything that was changed so far committed: what there is to wait for.
+    pub(super) fn begin_commit(&self, cx: &Cx) -> VolumeSync {
+        let state = self.state.lock(cx);
+        let Some(number) = state.last_commit() else { return VolumeSync::Device };
+        let is_running = number == state.running;
+        drop(state);
+        self.desk.get(cx).want_commit(number);
+        // Of one that has begun nobody knows when it has told the disk for the last time.
+        VolumeSync::Commit(number, is_running)
+    }
+
+    /// Waits until a commit is on the disk.
+    ///
+    /// # Errors
+    /// `BlockOnDevice`, with the waker entered; EIO if the disk cannot be written.
+    pub(super) fn is_committed(&self, number: u64, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        if let Some(waker) = waker {
+            self.desk.get(cx).progress.register(waker, cx);
+        }
+        let state = self.state.lock(cx);
+        if state.has_failed {
+            return Err(Errno::EIO.into());
+        }
+        if state.committed >= number { Ok(()) } else { Err(Stop::BlockOnDevice) }
+    }
+
+    /// Waits until all was written that had been changed when that number was given.
+    ///
+    /// # Errors
+    /// As for [`is_committed`](Self::is_committed).
+    pub(super) fn is_synced(&self, number: u64, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        if let Some(waker) = waker {
+            self.desk.get(cx).progress.register(waker, cx);
+        }
+        if self.state.lock(cx).has_failed {
+            return Err(Errno::EIO.into());
+        }
+        let synced = self.desk.get(cx).notes.lock(cx).synced;
+        if synced >= number { Ok(()) } else { Err(Stop::BlockOnDevice) }
     }
 }

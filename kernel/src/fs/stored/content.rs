@@ -1,0 +1,599 @@
+//! The content of a file: where its pages are, and how it is read, written, cut and mapped.
+//!
+//! *Writing.* Where blocks are missing, or the file grows, a change of the volume allocates them and sets the length. Everything that may be absent comes first: the pages are in the cache, and the bytes were copied from the program. The pages become dirty in the moment in which the change is true,
+//! with the volume's state locked: so no page is dirty that has no block, and no block is shown that has no page. The commit that the change is part of is made when these pages are on the disk.
+//!
+//! *Cutting.* The length changes first. Then pages behind it are taken from mappings and from the cache, which waits for those that are being written; then blocks are freed, in steps. Whoever is next to change the file finishes that first; if nobody is, the volume's task does.
+//!
+//! *Mappings.* Nothing says when a program writes to a page through a mapping. So pages that it can write to stay dirty; where the file is synchronised, the volume's task takes them out of all address spaces, so that whoever writes next says so by a fault, and then writes them.
+//!
+//! Locks: `writing` is held over each step that changes the content or unmaps it: it comes before address spaces, the inode's metadata, the volume's state, and the cache.
+
+use alloc::vec;
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use frame::Cx;
+use frame::mm::{Access, PAGE_SIZE, Reader, UFrame, Writer};
+use linux_raw_sys::general::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE};
+use refs::{StrongRc, TempRc, WeakRc};
+
+use super::format::{Allocation, Change, Done, Place};
+use super::node::Node;
+use super::state::{Desk, State};
+use super::{Format, Volume};
+use crate::block::{self, Backing, BlockDevice, Cache, Extent, Keep, SECTOR, Wanted};
+use crate::error::{Errno, Result};
+use crate::fs::{Inode, Lseek};
+use crate::memory::{BadAccess, Mapped, Pages, finish_unmapping, unmap_pages};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
+
+const PAGE: u64 = PAGE_SIZE as u64;
+/// So many pages get blocks in one change.
+const PAGES_AT_ONCE: u64 = 16;
+
+/// A file as it is stored: what the inode and the cache of its content both know.
+pub(super) struct Stored<F: Format> {
+    pub volume: WeakRc<Volume<F>>,
+    pub desk: StrongRc<Desk>,
+    pub number: u64,
+    pub node: F::Node,
+    pub size: AtomicU64,
+    /// What it takes on the disk, in units of 512 bytes.
+    pub sectors: AtomicU64,
+    /// Changes whenever pages come to lie elsewhere.
+    version: AtomicU64,
+    /// The volume's task knows that there is something to write.
+    pub is_noted: AtomicBool,
+    /// Something is to be written, or just being.
+    pub is_busy: AtomicBool,
+    pub is_written: bool,
+}
+
+impl<F: Format> Stored<F> {
+    pub fn new(volume: &Volume<F>, number: u64, node: F::Node, (size, sectors): (u64, u64)) -> Self {
+        Stored {
+            volume: volume.name(),
+            desk: volume.desk.share(),
+            number,
+            node,
+            size: AtomicU64::new(size),
+            sectors: AtomicU64::new(sectors),
+            version: AtomicU64::new(0),
+            is_noted: AtomicBool::new(false),
+            is_busy: AtomicBool::new(false),
+            is_written: volume.format.is_written(),
+        }
+    }
+
+    pub fn size(&self) -> u64 {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// Something is to be written.
+    pub fn note_dirty(&self, is_urgent: bool) {
+        self.is_busy.store(true, Ordering::Release);
+        if !self.is_noted.swap(true, Ordering::AcqRel) || is_urgent {
+            self.desk.with(|desk| desk.note_dirty(self.number, is_urgent));
+        }
+    }
+
+    /// What a change has made of it, in the moment in which it becomes true.
+    pub fn take(&self, done: &Done<F::Node>) {
+        if let Some(now) = done.of(self.number) {
+            self.size.store(now.size, Ordering::Relaxed);
+            self.sectors.store(now.blocks, Ordering::Relaxed);
+        }
+        self.version.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Where a file's pages are.
+pub(super) struct Content<F: Format> {
+    file: StrongRc<Stored<F>>,
+    device: &'static dyn BlockDevice,
+}
+
+impl<F: Format> Content<F> {
+    pub fn new(file: StrongRc<Stored<F>>, device: &'static dyn BlockDevice) -> Self {
+        Content { file, device }
+    }
+}
+
+impl<F: Format> Backing for Content<F> {
+    fn size(&self) -> u64 {
+        self.file.with(Stored::size)
+    }
+
+    fn locate(&self, index: u32, cx: &Cx) -> Step<Extent> {
+        let file = self.file.get(cx);
+        let volume = file.volume.upgrade(cx).map_err(|_| Errno::EIO)?;
+        Ok(match volume.ask(cx, |format, view| format.place(&file.node, index, view))? {
+            Place::Hole => Extent::Hole { pages: 1 },
+            Place::Made => Extent::Made,
+            Place::Device { offset, pages } => {
+                let at = offset.checked_add(volume.on().bytes().start).ok_or(Errno::EUCLEAN)?;
+                Extent::On { device: self.device, sector: at / SECTOR, pages }
+            }
+        })
+    }
+
+    fn make(&self, index: u32, to: &mut Writer<'_>, cx: &Cx) -> Step<()> {
+        let file = self.file.get(cx);
+        let volume = file.volume.upgrade(cx).map_err(|_| Errno::EIO)?;
+        let offset = u64::from(index) * PAGE;
+        let mut bytes = vec![0; PAGE_SIZE];
+        let len = volume.ask(cx, |format, view| format.fill(&file.node, offset, &mut bytes, view))?;
+        Reader::from(&bytes[..len]).copy_to(to)?;
+        Ok(())
+    }
+
+    fn store(&self, index: u32, frame: &UFrame, cx: &Cx) -> Step<()> {
+        let file = self.file.get(cx);
+        let volume = file.volume.upgrade(cx).map_err(|_| Errno::EIO)?;
+        let offset = u64::from(index) * PAGE;
+        let parts = volume.ask(cx, |format, view| format.store(&file.node, offset..offset + PAGE, view))?;
+        let bytes = volume.on().bytes();
+        let disk = volume.on().disk.cache(cx);
+        for (from, to, len) in parts {
+            let within = (from - offset) as usize;
+            let (mut reader, mut done) = (frame.reader(within..within + len as usize), 0);
+            while done < len {
+                done += disk.write_at_once(bytes.start + to + done, bytes.end, &mut reader, cx)? as u64;
+            }
+        }
+        Ok(())
+    }
+
+    fn version(&self) -> u64 {
+        self.file.with(|file| file.version.load(Ordering::Relaxed))
+    }
+
+    fn writes_back(&self, _cx: &Cx) -> bool {
+        self.file.with(|file| {
+            if file.is_written {
+                file.note_dirty(block::cache::has_many_dirty());
+            }
+            file.is_written
+        })
+    }
+
+    fn is_written(&self) -> bool {
+        self.file.with(|file| file.is_written)
+    }
+
+    fn device(&self) -> &'static dyn BlockDevice {
+        self.device
+    }
+}
+
+fn page_index(offset: u64) -> Result<u32> {
+    u32::try_from(offset / PAGE).map_err(|_| Errno::EFBIG)
+}
+
+/// The pages that have bytes of a range.
+fn pages_of(range: Range<u64>) -> Result<Range<u32>> {
+    Ok(page_index(range.start)?..page_index(range.end.saturating_sub(1))? + 1)
+}
+
+/// The new blocks of a file are shown by the next commit.
+fn note_data(state: &mut State, number: u64, content: &TempRc<'_, Cache>) {
+    state.data.insert(number, content.name());
+}
+
+impl<F: Format> Node<F> {
+    fn content<'cx>(&self, cx: &'cx Cx) -> Result<TempRc<'cx, Cache>> {
+        Ok(self.content.as_ref().ok_or(Errno::EINVAL)?.get(cx))
+    }
+
+    fn size(&self) -> u64 {
+        self.file.with(Stored::size)
+    }
+
+    /// The volume, if the file may be changed.
+    fn volume_to_change<'cx>(&self, cx: &'cx Cx) -> Result<TempRc<'cx, Volume<F>>> {
+        if !self.file.with(|file| file.is_written) {
+            return Err(Errno::EROFS);
+        }
+        self.volume(cx)
+    }
+
+    pub(super) fn read_content(&self, offset: u64, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
+        self.content(cx)?.read(offset, self.size(), to, Keep::Pages(&self.ahead), cx)
+    }
+
+    pub(super) fn write_content(
+        &self,
+        this: &Inode,
+        offset: Option<u64>,
+        limit: u64,
+        from: &mut Reader<'_>,
+        cx: &Cx,
+    ) -> Step<(usize, u64)> {
+        let volume = self.volume_to_change(cx)?;
+        let writing = self.writing.lock(cx);
+        self.finish_cutting(&volume, cx)?;
+        let start = offset.unwrap_or(self.size());
+        let limit = limit.min(i64::MAX as u64);
+        if start >= limit && from.remaining() > 0 {
+            return Err(Errno::EFBIG.into());
+        }
+        let end = start.saturating_add(from.remaining() as u64).min(limit);
+        let mut at = start;
+        while at < end {
+            match self.write_some(&volume, at..end, from, cx) {
+                Ok((len, has_more)) => {
+                    at += len;
+                    if !has_more {
+                        break;
+                    }
+                }
+                Err(_) if at > start => break,
+                Err(stop) => return Err(stop),
+            }
+        }
+        drop(writing);
+        if at > start {
+            this.touch_modified(cx);
+        }
+        Ok(((at - start) as usize, at))
+    }
+
+    /// Writes some bytes of a range: how many, and whether `from` is where it should be for the next ones.
+    fn write_some(&self, volume: &Volume<F>, range: Range<u64>, from: &mut Reader<'_>, cx: &Cx) -> Step<(u64, bool)> {
+        let (at, size) = (range.start, self.size());
+        let content = self.content(cx)?;
+        if at < size {
+            let file = self.file.get(cx);
+            let range = at..range.end.min(size);
+            let end = volume.ask(cx, |format, view| format.written_to(&file.node, range, view))?;
+            if end > at {
+                let len = content.write(at, end, from, cx)? as u64;
+                return Ok((len, len == end - at));
+            }
+        }
+        content.check_room(at, cx)?;
+        let mut end = range.end.min((at / PAGE + PAGES_AT_ONCE) * PAGE);
+        for index in pages_of(at..end)? {
+            match content.page_to_write(index, cx) {
+                Ok(_) => {}
+                Err(_) if u64::from(index) * PAGE > at => {
+                    end = u64::from(index) * PAGE;
+                    break;
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        let mut bytes = vec![0; (end - at) as usize];
+        let copied = {
+            let mut to = Writer::from(&mut bytes[..]);
+            let outcome = from.copy_to(&mut to);
+            let copied = (end - at) as usize - to.remaining();
+            if copied == 0 {
+                outcome?;
+                return Ok((0, false));
+            }
+            copied
+        };
+        let done = self.allocate_to_write(volume, &content, at..at + copied as u64, cx)?;
+        let len = (done - at) as usize;
+        // The pages are here, and nobody takes away what is dirty.
+        let mut reader = Reader::from(&bytes[..len]);
+        let mut written = 0;
+        while written < len {
+            match content.write_at_once(at + written as u64, done, &mut reader, cx)? {
+                0 => return Err(Errno::EIO.into()),
+                more => written += more,
+            }
+        }
+        Ok((len as u64, len == copied && copied as u64 == end - at))
+    }
+
+    /// Gives bytes blocks, whose pages are here and become dirty: up to where.
+    fn allocate_to_write(
+        &self,
+        volume: &Volume<F>,
+        content: &TempRc<'_, Cache>,
+        range: Range<u64>,
+        cx: &Cx,
+    ) -> Step<u64> {
+        let file = self.file.get(cx);
+        let start = range.start;
+        let change = Change::Allocate(file.number, range, Allocation::Written);
+        let (done, _) = volume.change(cx, &change, |done, state| {
+            if done.reached <= start {
+                return Err(Errno::ENOSPC.into());
+            }
+            content.make_dirty(pages_of(start..done.reached)?, cx)?;
+            note_data(state, file.number, content);
+            file.take(done);
+            Ok(())
+        })?;
+        file.note_dirty(block::cache::has_many_dirty());
+        Ok(done.reached)
+    }
+
+    pub(super) fn set_content_size(&self, this: &Inode, size: u64, cx: &Cx) -> Step<()> {
+        let volume = self.volume_to_change(cx)?;
+        if size > i64::MAX as u64 {
+            return Err(Errno::EFBIG.into());
+        }
+        let writing = self.writing.lock(cx);
+        self.finish_cutting(&volume, cx)?;
+        let old = self.size();
+        let file = self.file.get(cx);
+        let content = self.content(cx)?;
+        let last = (size < old && !size.is_multiple_of(PAGE)).then(|| page_index(size)).transpose()?;
+        if let Some(last) = last {
+            content.page_to_write(last, cx)?;
+        }
+        if size != old {
+            let change = Change::Resize(file.number, size);
+            volume.change(cx, &change, |done, state| {
+                if let Some(last) = last {
+                    content.make_dirty(last..last + 1, cx)?;
+                    let zeros = vec![0; (PAGE - size % PAGE) as usize];
+                    content.write_at_once(size, size + zeros.len() as u64, &mut Reader::from(&zeros[..]), cx)?;
+                    note_data(state, file.number, &content);
+                }
+                file.take(done);
+                Ok(())
+            })?;
+        }
+        if size < old {
+            self.is_cutting.store(true, Ordering::Release);
+            file.note_dirty(false);
+        }
+        this.touch_modified(cx);
+        let outcome = self.finish_cutting(&volume, cx);
+        drop(writing);
+        outcome
+    }
+
+    /// Goes on with what a cut has left, if there is something. `writing` is locked.
+    pub(super) fn finish_cutting(&self, volume: &Volume<F>, cx: &Cx) -> Step<()> {
+        finish_unmapping(self, cx)?;
+        if !self.is_cutting.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let file = self.file.get(cx);
+        let content = self.content(cx)?;
+        let mut time_slice = TimeSlice::default();
+        let first = file.size().div_ceil(PAGE);
+        unmap_pages(self, first..u64::MAX, cx)?;
+        self.drop_pages(first..u64::from(u32::MAX), &mut time_slice, cx)?;
+        loop {
+            let (done, _) = volume.change(cx, &Change::Cut(file.number), |done, _| {
+                // What was read of them meanwhile is nothing any more.
+                content.cut(page_index(first * PAGE)?..u32::MAX, cx)?;
+                file.take(done);
+                Ok(())
+            })?;
+            if !done.has_more {
+                break;
+            }
+            if time_slice.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        self.is_cutting.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Forgets pages.
+    fn drop_pages(&self, pages: Range<u64>, time_slice: &mut TimeSlice, cx: &Cx) -> Step<()> {
+        let content = self.content(cx)?;
+        let (mut start, end) = (page_index(pages.start * PAGE)?, pages.end.min(u32::MAX.into()) as u32);
+        while let Some(next) = content.cut(start..end, cx)? {
+            start = next;
+            if time_slice.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn allocate_content(
+        &self,
+        this: &Inode,
+        mode: u32,
+        range: Range<u64>,
+        done: &mut u64,
+        cx: &Cx,
+    ) -> Step<()> {
+        let volume = self.volume_to_change(cx)?;
+        let keeps_size = mode & FALLOC_FL_KEEP_SIZE != 0;
+        let (clears, fills) = match mode & !FALLOC_FL_KEEP_SIZE {
+            0 => (false, true),
+            FALLOC_FL_PUNCH_HOLE if keeps_size => (true, false),
+            FALLOC_FL_ZERO_RANGE => (true, true),
+            _ => return Err(Errno::EOPNOTSUPP.into()),
+        };
+        let writing = self.writing.lock(cx);
+        self.finish_cutting(&volume, cx)?;
+        let mut time_slice = TimeSlice::default();
+        if clears && *done == 0 {
+            self.punch(&volume, range.clone(), &mut time_slice, cx)?;
+            // So the next step knows that this is done.
+            *done = 1;
+        }
+        let what = if keeps_size { Allocation::AheadOfEnd } else { Allocation::Ahead };
+        let mut at = if *done > 1 { *done } else { range.start };
+        let file = self.file.get(cx);
+        while fills && at < range.end {
+            let change = Change::Allocate(file.number, at..range.end, what);
+            let (change, _) = volume.change(cx, &change, |change, _| {
+                file.take(change);
+                Ok(())
+            })?;
+            if change.reached <= at {
+                return Err(Errno::ENOSPC.into());
+            }
+            at = change.reached;
+            *done = at;
+            if time_slice.is_over() && at < range.end {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        drop(writing);
+        this.touch_modified(cx);
+        Ok(())
+    }
+
+    /// Makes a hole of a range: what is only a part of a page is cleared.
+    fn punch(&self, volume: &Volume<F>, range: Range<u64>, time_slice: &mut TimeSlice, cx: &Cx) -> Step<()> {
+        let end = range.end.min(self.size().next_multiple_of(PAGE));
+        if range.start >= end {
+            return Ok(());
+        }
+        let whole = range.start.div_ceil(PAGE)..end / PAGE;
+        let (head, tail) = if whole.start <= whole.end {
+            (range.start..whole.start * PAGE, whole.end * PAGE..end)
+        } else {
+            (range.start..end, end..end)
+        };
+        self.clear(volume, head, cx)?;
+        self.clear(volume, tail, cx)?;
+        if whole.start >= whole.end {
+            return Ok(());
+        }
+        unmap_pages(self, whole.clone(), cx)?;
+        self.drop_pages(whole.clone(), time_slice, cx)?;
+        let file = self.file.get(cx);
+        let content = self.content(cx)?;
+        loop {
+            let change = Change::Punch(file.number, whole.start * PAGE..whole.end * PAGE);
+            let (done, _) = volume.change(cx, &change, |done, _| {
+                // A fault may have brought pages back.
+                if content.cut(whole.start as u32..whole.end as u32, cx)?.is_some() {
+                    return Err(Stop::Again);
+                }
+                file.take(done);
+                Ok(())
+            })?;
+            if !done.has_more {
+                return Ok(());
+            }
+            if time_slice.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+    }
+
+    /// Clears bytes of one page, as far as they have blocks.
+    fn clear(&self, volume: &Volume<F>, range: Range<u64>, cx: &Cx) -> Step<()> {
+        let file = self.file.get(cx);
+        let end = range.end.min(self.size());
+        let mut at = range.start;
+        while at < end {
+            let to = volume.ask(cx, |format, view| format.written_to(&file.node, at..end, view))?;
+            if to == at {
+                let size = u64::from(volume.format.block_bytes());
+                at = (at / size + 1) * size;
+                continue;
+            }
+            let zeros = vec![0; (to - at) as usize];
+            at += self.content(cx)?.write(at, to, &mut Reader::from(&zeros[..]), cx)? as u64;
+        }
+        Ok(())
+    }
+
+    pub(super) fn seek_content(&self, to: Lseek, cx: &Cx) -> Step<u64> {
+        let (from, wants_data) = match to {
+            Lseek::Data(from) => (from, true),
+            Lseek::Hole(from) => (from, false),
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        let file = self.file.get(cx);
+        let size = file.size();
+        let mut at = u64::try_from(from).ok().filter(|from| *from < size).ok_or(Errno::ENXIO)?;
+        let volume = self.volume(cx)?;
+        loop {
+            match volume.ask(cx, |format, view| format.seek(&file.node, at, wants_data, view))? {
+                Ok(found) if found < size => return Ok(found),
+                Err(next) if next < size => at = next,
+                _ if wants_data => return Err(Errno::ENXIO.into()),
+                // There is a hole behind every file.
+                _ => return Ok(size),
+            }
+        }
+    }
+
+    /// Has no mapping write to the file without a word any more. Called by the volume's task only; whether there was one.
+    pub(super) fn end_mapped(&self, cx: &Cx) -> Step<bool> {
+        let content = self.content(cx)?;
+        let _writing = self.writing.lock(cx);
+        let mut ending = self.ending_epoch.load(Ordering::Relaxed);
+        finish_unmapping(self, cx)?;
+        if ending == 0 {
+            if !content.is_mapped_to_write(cx) {
+                return Ok(false);
+            }
+            ending = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
+            self.ending_epoch.store(ending, Ordering::Relaxed);
+            // Short of the very end: private copies stay.
+            unmap_pages(self, 0..u64::MAX - 1, cx)?;
+        }
+        let mut from = Some(0);
+        while let Some(at) = from {
+            from = content.end_mapped(at, ending, cx);
+        }
+        self.ending_epoch.store(0, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    /// The page of that index for a mapping that may write it.
+    fn page_to_map(&self, index: u32, cx: &Cx) -> Step<UFrame> {
+        let volume = self.volume_to_change(cx)?;
+        let content = self.content(cx)?;
+        let file = self.file.get(cx);
+        let start = u64::from(index) * PAGE;
+        let end = self.size().min(start + PAGE);
+        content.page(index, Wanted::Ahead(&self.ahead, 1), cx)?;
+        let written = volume.ask(cx, |format, view| format.written_to(&file.node, start..end, view))?;
+        if written < end {
+            self.allocate_to_write(&volume, &content, start..end, cx)?;
+        }
+        let frame = content.map_to_write(index, self.epoch.load(Ordering::Acquire), cx)?;
+        file.note_dirty(false);
+        Ok(frame)
+    }
+}
+
+impl<F: Format> Pages for Node<F> {
+    fn page(&self, index: u64, access: Access, cx: &Cx) -> core::result::Result<UFrame, BadAccess> {
+        /// How often a page may be taken away again before it can be mapped.
+        const TRIES: usize = 8;
+        let (Ok(content), Ok(page)) = (self.content(cx), u32::try_from(index)) else {
+            return Err(BadAccess::BeyondFile);
+        };
+        if index >= self.size().div_ceil(PAGE) {
+            return Err(BadAccess::BeyondFile);
+        }
+        for _ in 0..TRIES {
+            let found = match access {
+                Access::Write => self.page_to_map(page, cx),
+                _ => content.page(page, Wanted::Ahead(&self.ahead, 1), cx),
+            };
+            match found {
+                Ok(frame) => return Ok(frame),
+                Err(Stop::Again) => {}
+                Err(Stop::Absent(absent)) => return Err(BadAccess::Absent(absent)),
+                Err(Stop::NoMemory | Stop::Error(Errno::ENOMEM)) => return Err(BadAccess::NoMemory),
+                Err(_) => return Err(BadAccess::BeyondFile),
+            }
+        }
+        Err(BadAccess::NoMemory)
+    }
+
+    fn cached(&self, indices: Range<u64>, each: &mut dyn FnMut(u64, UFrame), cx: &Cx) {
+        if let Ok(content) = self.content(cx) {
+            let end = indices.end.min(self.size().div_ceil(PAGE));
+            content.each_present(indices.start..end, each, cx);
+        }
+    }
+
+    fn mapped(&self) -> &Mapped {
+        &self.mapped
+    }
+}

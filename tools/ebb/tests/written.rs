@@ -1,0 +1,174 @@
+//! File systems on disks that guests write: what was written is there, the host's e2fsck finds nothing wrong, and what was synchronised survives a machine that is gone from one moment to the next.
+//! These tests start machines: see `command.rs`.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Kinds of file systems: for mke2fs(8) and mount(8), and bytes of a block.
+const KINDS: [(&str, &str); 6] =
+    [("ext4", "4096"), ("ext4", "1024"), ("ext4", "2048"), ("ext3", "4096"), ("ext3", "1024"), ("ext2", "1024")];
+
+/// Makes an image.
+fn image(at: &Path, (kind, block): (&str, &str), size: &str) -> String {
+    let path = at.join(format!("{kind}.{block}"));
+    let mut command = Command::new("/usr/sbin/mke2fs");
+    command.args(["-q", "-F", "-t", kind, "-b", block]).arg(&path).arg(size);
+    assert!(command.stdin(Stdio::null()).status().expect("package e2fsprogs").success());
+    path.to_str().unwrap().to_owned()
+}
+
+fn ebb(image: &str, script: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+    command.args(["run", "--timeout", "300s", "--cpus", "2", "--disk", image, "sh", "-c", script]);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// What a script says.
+#[track_caller]
+fn said(image: &str, script: &str) -> String {
+    let output = ebb(image, script).output().expect("ebb can be started");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{script}\n{stdout}\n{stderr}");
+    stdout.into_owned()
+}
+
+/// Has e2fsck look at an image, and change nothing.
+#[track_caller]
+fn check(image: &str) {
+    let output = Command::new("/usr/sbin/e2fsck").args(["-f", "-n", image]).output().expect("package e2fsprogs");
+    assert!(output.status.success(), "{image}: {}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// What a file of an image is, as the host sees it.
+fn content(image: &str, path: &str) -> Vec<u8> {
+    let mut command = Command::new("/usr/sbin/debugfs");
+    command.args(["-R", &format!("cat {path}"), image]).output().expect("package e2fsprogs").stdout
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn what_a_guest_writes_is_there_afterwards() {
+    let directory = tempfile::tempdir().unwrap();
+    for kind in KINDS {
+        let image = image(directory.path(), kind, "64M");
+        let mount = format!("mkdir /m; mount -t {} /dev/vda /m && cd /m", kind.0);
+        let first = said(
+            &image,
+            &format!(
+                "set -e; {mount}
+                echo hello >a; mkdir d e; echo x >>a; cp a d/b; ln a c; mv d/b e/q; chmod 600 c; chown 5:6 a
+                dd if=/dev/urandom of=big bs=64k count=64 2>/dev/null; truncate -s 1234567 big; truncate -s 3000000 big
+                dd if=/dev/zero of=sparse bs=1 seek=5000000 count=3 2>/dev/null
+                i=0; while [ $i -lt 300 ]; do echo $i >d/f$i; i=$((i+1)); done
+                i=0; while [ $i -lt 300 ]; do rm d/f$i; i=$((i+2)); done
+                mkdir x; rmdir x; ln -s /nowhere/$(printf '%0100d' 1) long; cp big gone; sync; rm gone
+                sha256sum big; cd /; umount /m"
+            ),
+        );
+        check(&image);
+        assert_eq!(content(&image, "c"), b"hello\nx\n");
+        let again = said(
+            &image,
+            &format!("{mount}; sha256sum big; ls d | wc -l; cat a e/q; stat -c '%a %u %g %h %s' a; readlink long; cd /; umount /m"),
+        );
+        let link = format!("/nowhere/{:0100}", 1);
+        assert_eq!(again, format!("{first}150\nhello\nx\nhello\nx\n600 5 6 2 8\n{link}\n"), "{kind:?}");
+        check(&image);
+    }
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn a_full_disk_stays_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    for kind in [("ext4", "4096"), ("ext4", "1024"), ("ext2", "4096")] {
+        let image = image(directory.path(), kind, "12M");
+        let script = format!(
+            "mkdir /m; mount -t {} /dev/vda /m; cd /m; echo kept >kept
+            for i in 1 2 3 4 5; do dd if=/dev/zero of=f$i bs=64k count=400 2>/dev/null || echo full; mkdir d$i; cp -r d$i f$i/ 2>/dev/null; done
+            rm f*; sync; dd if=/dev/zero of=again bs=64k count=64 2>/dev/null && echo again; cat kept; cd /; umount /m",
+            kind.0
+        );
+        let output = said(&image, &script);
+        assert!(output.contains("full") && output.ends_with("again\nkept\n"), "{kind:?}: {output}");
+        check(&image);
+    }
+}
+
+/// How many times the power is cut for each kind of file system.
+fn cuts() -> u32 {
+    std::env::var("EBB_POWER_CUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(7)
+}
+
+/// Writes, synchronises and renames files without an end, and says which are on the disk. What is found at the start must be whole.
+const WORK: &str = "mkdir -p /m; mount -t KIND /dev/vda /m || exit 1; cd /m; mkdir -p w
+for f in w/s*; do [ -f $f ] || continue; a=$(head -n1 $f); [ \"$(tail -n1 $f)\" = \"end $a\" ] || echo \"BAD $f\"; done
+echo READY; i=0
+while :; do i=$((i+1)); r=$(( (i*7+CUT) % 23 ))
+{ echo CUT.$i; dd if=/dev/zero bs=1000 count=$r 2>/dev/null | tr '\\0' x; echo; echo end CUT.$i; } >w/t$r
+sync w/t$r && mv w/t$r w/s$r && sync w/s$r w && echo \"KEPT $r $i\"
+[ $((i%3)) = 0 ] && { mkdir w/d$i; cp w/s$r w/d$i/x; rm -rf w/d$((i-9)); }
+done";
+
+#[test]
+#[ignore = "starts a machine"]
+fn what_was_synchronised_survives_a_power_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    for kind in [("ext4", "4096"), ("ext4", "1024"), ("ext3", "4096")] {
+        let image = image(directory.path(), kind, "48M");
+        for cut in 1..=cuts() {
+            let script = WORK.replace("KIND", kind.0).replace("CUT", &cut.to_string());
+            let mut machine = ebb(&image, &script).stdout(Stdio::piped()).spawn().expect("ebb can be started");
+            let mut lines = BufReader::new(machine.stdout.take().unwrap()).lines().map_while(Result::ok);
+            let mut kept = std::collections::BTreeMap::new();
+            let mut note = |line: &str| {
+                assert!(!line.starts_with("BAD"), "{kind:?}, cut {cut}: {line}");
+                if let Some((slot, number)) = line.strip_prefix("KEPT ").and_then(|rest| rest.split_once(' ')) {
+                    kept.insert(slot.to_owned(), number.parse::<u64>().unwrap());
+                }
+            };
+            for line in lines.by_ref() {
+                note(&line);
+                if line == "READY" {
+                    break;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(150 + u64::from(cut * 397 % 1700)));
+            kill_emulator(machine.id());
+            lines.for_each(|line| note(&line));
+            let _ = machine.wait();
+            // A copy is replayed by e2fsck, the image itself by the next machine.
+            let copy = directory.path().join("copy").to_str().unwrap().to_owned();
+            fs::copy(&image, &copy).unwrap();
+            let mut repair = Command::new("/usr/sbin/e2fsck");
+            let outcome = repair.args(["-f", "-y", &copy]).output().expect("package e2fsprogs");
+            assert!(outcome.status.code().is_some_and(|code| code <= 1), "{kind:?}, cut {cut}");
+            for (slot, number) in kept {
+                let found = content(&copy, &format!("w/s{slot}"));
+                let text = String::from_utf8_lossy(&found);
+                let is = text.lines().next().and_then(|line| line.strip_prefix(&format!("{cut}.")));
+                let is = is.and_then(|number| number.parse::<u64>().ok());
+                assert!(is.is_some_and(|is| is >= number), "{kind:?}, cut {cut}: slot {slot} has {is:?}, not {number}");
+            }
+        }
+        let mount = format!("mkdir /m; mount -t {} /dev/vda /m && umount /m", kind.0);
+        said(&image, &mount);
+        check(&image);
+    }
+}
+
+/// Ends the emulator that a process has started, at once.
+fn kill_emulator(parent: u32) {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+    let tasks = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let of_tasks = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let all: Vec<String> =
+        of_tasks.chain([children]).flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+    for child in all {
+        let _ = Command::new("kill").args(["-9", &child]).status();
+    }
+}
