@@ -51,6 +51,11 @@ impl InodeCache {
         inode.filter(|inode| !inode.ops.is_stale(cx))
     }
 
+    /// Takes the inode of that number out: it is not found any more.
+    pub fn remove(&self, number: u64, cx: &Cx) -> Option<StrongRc<Inode>> {
+        self.inodes.lock(cx).remove(&number)
+    }
+
     /// The inode of that number; a new one by `make` if there is none or it is stale. `make` must not use this cache.
     pub fn get_or_insert<'cx>(
         &self,

@@ -31,6 +31,16 @@ pub enum Origin {
     Directories(MountDirectories),
     /// A block device, whose content may have to be waited for.
     Device(fn(&OnDevice<'_>, cx: &Cx) -> Step<Instance>),
+    /// A server, by its name.
+    Server(fn(&OnServer<'_>, cx: &Cx) -> Step<Instance>),
+}
+
+/// What is to be mounted of a server.
+pub struct OnServer<'a> {
+    /// Which one.
+    pub name: &'a [u8],
+    /// The options of mount(2).
+    pub options: &'a [u8],
 }
 
 /// What is to be mounted of a block device.

@@ -12,7 +12,7 @@ use super::{Args, Call, Entry};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::types::{self, OnDevice, Origin};
+use crate::fs::types::{self, OnDevice, OnServer, Origin};
 use crate::fs::walk::{self, PathName, WalkFlags};
 use crate::fs::{DeviceNumber, FileKind, Inode, MOUNTS, Mount, MountFlags, Path};
 use crate::step::{Patience, Step, complete_async};
@@ -105,6 +105,7 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Option<WeakRc<Mount>>> {
             let device = block_device(&source, me, cx)?;
             make(&OnDevice { device, is_read_only: flags & abi::MS_RDONLY != 0, options: &options }, cx)?
         }
+        Origin::Server(make) => make(&OnServer { name: &source, options: &options }, cx)?,
     };
     MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, own_flags)), Some(&on), cx)?;
     Ok(None)

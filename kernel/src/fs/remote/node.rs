@@ -1,0 +1,770 @@
+//! [`Node`]: a file of a server's.
+//!
+//! Locks: `state`, `names` and `fid` of a node are taken alone; a page cache's behind `state`.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use frame::Cx;
+use frame::mm::{Access, PAGE_SIZE, Reader, UFrame, Writer};
+use ninep::{Attributes, SetAttributes, SetTime, Time};
+use refs::{SpinLock, StrongRc, TempRc, WeakRc};
+use tasks::TaskRef;
+
+use super::calls::{Answer, Before, Question};
+use super::device::Content;
+use super::file::RemoteFile;
+use super::listing::Listing;
+use super::session::Fid;
+use super::volume::Volume;
+use crate::block::{Cache, Keep, ReadAhead, Wanted};
+use crate::error::{Errno, Result};
+use crate::fs::{
+    Creation, Dentry, DirectoryEntry, File, FileKind, Inode, InodeOps, Lseek, Metadata, Named, OpenFlags, Rename,
+    Timestamp, VfsCaller,
+};
+use crate::memory::{BadAccess, Mapped, Pages, finish_unmapping, unmap_pages};
+use crate::step::{Step, Stop};
+
+const PAGE: u64 = PAGE_SIZE as u64;
+/// So many names all directories of a volume remember.
+const MOST_NAMES: usize = 65_536;
+/// For so many nanoseconds who has set a length is known: as long as a step that does so may be run again.
+const SET_KEPT: u64 = 1_000_000_000;
+
+/// How long a file is, as far as is known.
+#[derive(Default)]
+pub struct Size(AtomicU64);
+
+impl Size {
+    /// In bytes.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// It is so long now.
+    pub fn set(&self, size: u64) {
+        self.0.store(size, Ordering::Relaxed);
+    }
+
+    /// It is at least so long.
+    pub fn grow(&self, size: u64) {
+        self.0.fetch_max(size, Ordering::Relaxed);
+    }
+}
+
+/// What is known of a name of a directory.
+#[derive(Clone, Copy)]
+struct Known {
+    /// What it leads to; `None`: there is no such name.
+    number: Option<u64>,
+    since: u64,
+}
+
+/// The content of a regular file that is open at the server.
+struct OpenPages {
+    fid: StrongRc<Fid>,
+    cache: StrongRc<Cache>,
+}
+
+impl Drop for OpenPages {
+    fn drop(&mut self) {
+        self.cache.with(Cache::close);
+    }
+}
+
+#[derive(Default)]
+struct State {
+    /// When its metadata were asked for; 0: they are to be asked for.
+    since: u64,
+    /// When it was changed last, and its length: as the server said.
+    seen: (Time, u64),
+    pages: Option<OpenPages>,
+    /// Open for writing.
+    writer: Option<StrongRc<Fid>>,
+    /// Who made it just now, and need not ask in order to open it.
+    made_by: Option<TaskRef>,
+    /// Who set which length, and when.
+    set_by: Option<(TaskRef, u64, u64)>,
+}
+
+/// A file of a server's.
+pub struct Node {
+    volume: WeakRc<Volume>,
+    own_name: SpinLock<Option<WeakRc<Inode>>>,
+    /// Stands for it, by the name that was looked up last.
+    fid: SpinLock<StrongRc<Fid>>,
+    /// The directory that it is in, which is there as long as it is.
+    parent: SpinLock<Option<StrongRc<Inode>>>,
+    state: SpinLock<State>,
+    size: StrongRc<Size>,
+    /// How often it was changed from here.
+    changes: AtomicU64,
+    /// How many descriptions can write it.
+    writers: AtomicUsize,
+    ahead: ReadAhead,
+    mapped: Mapped,
+    is_regular: bool,
+    /// Where a symbolic link leads.
+    target: Vec<u8>,
+    names: SpinLock<BTreeMap<Box<[u8]>, Known>>,
+    listing: SpinLock<Option<StrongRc<Listing>>>,
+    /// How many names all directories of the volume remember.
+    all_names: StrongRc<AtomicUsize>,
+}
+
+impl Node {
+    /// A file that `fid` stands for.
+    pub fn new(
+        volume: WeakRc<Volume>,
+        all_names: StrongRc<AtomicUsize>,
+        fid: StrongRc<Fid>,
+        parent: Option<StrongRc<Inode>>,
+        attributes: &Attributes,
+        target: Vec<u8>,
+    ) -> Self {
+        let size = Size::default();
+        size.set(attributes.size);
+        let state =
+            State { since: frame::time::now(), seen: (attributes.modified, attributes.size), ..State::default() };
+        Node {
+            volume,
+            own_name: SpinLock::new(None),
+            fid: SpinLock::new(fid),
+            parent: SpinLock::new(parent),
+            state: SpinLock::new(state),
+            size: StrongRc::new(size),
+            changes: AtomicU64::new(0),
+            writers: AtomicUsize::new(0),
+            ahead: ReadAhead::default(),
+            mapped: Mapped::default(),
+            is_regular: FileKind::of_mode(attributes.mode) == Some(FileKind::Regular),
+            target,
+            names: SpinLock::default(),
+            listing: SpinLock::new(None),
+            all_names,
+        }
+    }
+
+    /// The node of an inode.
+    ///
+    /// # Errors
+    /// EXDEV: it is another file system's.
+    pub fn of(inode: &Inode) -> Result<&Node> {
+        inode.ops_as::<Node>().ok_or(super::file::OTHER_SYSTEM)
+    }
+
+    /// The volume.
+    ///
+    /// # Errors
+    /// EIO: it is gone.
+    pub fn volume<'cx>(&self, cx: &'cx Cx) -> Result<TempRc<'cx, Volume>> {
+        self.volume.upgrade(cx).map_err(|_| Errno::EIO)
+    }
+
+    /// What stands for it.
+    pub fn fid(&self, cx: &Cx) -> StrongRc<Fid> {
+        self.fid.lock(cx).share()
+    }
+
+    /// Another fid stands for it from now on.
+    pub fn replace_fid(&self, fid: StrongRc<Fid>, cx: &Cx) {
+        let old = core::mem::replace(&mut *self.fid.lock(cx), fid);
+        drop(old);
+    }
+
+    /// How often it was changed from here.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// It is being changed, or was: what was asked before is not as it is now.
+    pub fn note_change(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One more description can write it.
+    pub fn begin_writing(&self) {
+        self.writers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One less: with the last the server closes it, so that it can be run there.
+    pub fn end_writing(&self) {
+        if self.writers.fetch_sub(1, Ordering::Relaxed) == 1 {
+            drop(self.state.with(|state| state.writer.take()));
+        }
+    }
+
+    /// What is open for writing.
+    pub fn writer(&self, cx: &Cx) -> Option<StrongRc<Fid>> {
+        self.state.lock(cx).writer.as_ref().map(StrongRc::share)
+    }
+
+    /// It is open for writing by that, unless it is already.
+    pub fn set_writer(&self, fid: StrongRc<Fid>, cx: &Cx) {
+        let mut fid = Some(fid);
+        let mut state = self.state.lock(cx);
+        if state.writer.is_none() {
+            state.writer = fid.take();
+        }
+        drop(state);
+    }
+
+    /// Whether it is open for reading.
+    pub fn has_reader(&self, cx: &Cx) -> bool {
+        self.state.lock(cx).pages.is_some()
+    }
+
+    /// It is open for reading by that, unless it is already.
+    pub fn set_reader(&self, fid: StrongRc<Fid>, cx: &Cx) -> Result<()> {
+        let pages = self.new_pages(fid, cx)?;
+        let mut pages = Some(pages);
+        let mut state = self.state.lock(cx);
+        if state.pages.is_none() {
+            state.pages = pages.take();
+        }
+        drop(state);
+        Ok(())
+    }
+
+    fn new_pages(&self, fid: StrongRc<Fid>, cx: &Cx) -> Result<OpenPages> {
+        let session = self.volume(cx)?.session;
+        let content = Content { session, fid: fid.share(), size: self.size.share() };
+        Ok(OpenPages { fid, cache: Cache::new(Box::new(content), cx) })
+    }
+
+    /// The pages that were read are not what is there now. Those that are being read at this time are, neither.
+    fn forget_pages(&self, cx: &Cx) -> Result<()> {
+        let fid = self.state.lock(cx).pages.as_ref().map(|pages| pages.fid.share());
+        let Some(fid) = fid else { return Ok(()) };
+        let new = self.new_pages(fid, cx)?;
+        let old = self.state.lock(cx).pages.replace(new);
+        drop(old);
+        Ok(())
+    }
+
+    /// Who made it need not ask to open it.
+    pub fn made_by(&self, maker: TaskRef, cx: &Cx) {
+        self.state.lock(cx).made_by = Some(maker);
+    }
+
+    /// Its metadata are to be asked for again.
+    pub fn expire(&self, cx: &Cx) {
+        self.state.lock(cx).since = 0;
+    }
+
+    /// What the server says of it. `changes` is what [`changes`](Self::changes) was before it was asked: what was changed meanwhile counts more.
+    pub fn update(&self, this: &Inode, attributes: &Attributes, mut metadata: Metadata, changes: Option<u64>, cx: &Cx) {
+        if changes.is_some_and(|changes| changes != self.changes()) {
+            return;
+        }
+        let seen = (attributes.modified, attributes.size);
+        let mut state = self.state.lock(cx);
+        let is_other = core::mem::replace(&mut state.seen, seen) != seen;
+        state.since = frame::time::now();
+        // What was open may be another file that had this number. It is opened anew when it is needed.
+        let old = if is_other && self.is_regular && self.writers.load(Ordering::Relaxed) == 0 {
+            state.pages.take()
+        } else {
+            None
+        };
+        drop(state);
+        drop(old);
+        if is_other {
+            if self.is_regular {
+                // Without pages there is nothing that could fail.
+                let _ = self.forget_pages(cx);
+            } else {
+                drop(self.listing.lock(cx).take());
+            }
+        }
+        self.size.get(cx).set(attributes.size);
+        this.change_kept(cx, |now| {
+            metadata.born = now.born;
+            *now = metadata;
+        });
+    }
+
+    /// It was found under `name` in `directory`, maybe for the first time.
+    ///
+    /// # Errors
+    /// EIO: a directory would be in itself.
+    pub fn is_at(&self, this: &TempRc<'_, Inode>, directory: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) -> Result<()> {
+        if this.dentry.lock(cx).is(directory, name) {
+            return Ok(());
+        }
+        if this.kind == FileKind::Directory && Inode::is_within(directory, this, cx) {
+            return Err(Errno::EIO);
+        }
+        let owner = directory.share().ok_or(Errno::ESTALE)?;
+        *this.dentry.lock(cx) = Dentry::new(directory, name);
+        let old = self.parent.lock(cx).replace(owner);
+        drop(old);
+        Ok(())
+    }
+
+    /// Remembers what a name leads to. Where the volume's directories remember too many names, this one begins anew.
+    pub fn remember(&self, name: &[u8], number: Option<u64>, cx: &Cx) {
+        let all = self.all_names.get(cx);
+        let mut names = self.names.lock(cx);
+        if all.load(Ordering::Relaxed) >= MOST_NAMES {
+            all.fetch_sub(names.len(), Ordering::Relaxed);
+            names.clear();
+            if all.load(Ordering::Relaxed) >= MOST_NAMES {
+                return;
+            }
+        }
+        if names.insert(name.into(), Known { number, since: frame::time::now() }).is_none() {
+            all.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets a name, and what was listed.
+    pub fn forget_name(&self, name: &[u8], cx: &Cx) {
+        if self.names.lock(cx).remove(name).is_some() {
+            self.all_names.get(cx).fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A name of it was made, removed or moved: what it leads to now.
+    pub fn name_changed(&self, name: &[u8], number: Option<u64>, cx: &Cx) {
+        self.remember(name, number, cx);
+        drop(self.listing.lock(cx).take());
+        self.expire(cx);
+    }
+
+    /// The names are these.
+    pub fn set_listing(&self, listing: StrongRc<Listing>, cx: &Cx) {
+        let old = self.listing.lock(cx).replace(listing);
+        drop(old);
+    }
+
+    /// Bytes were written from `offset` on, which are at the start of `frames`: pages that are here show them.
+    pub fn was_written(&self, offset: u64, bytes: usize, frames: &[UFrame], cx: &Cx) -> Result<()> {
+        let (old, end) = (self.size.get(cx).get(), offset + bytes as u64);
+        self.size.get(cx).grow(end);
+        let cache = self.state.lock(cx).pages.as_ref().map(|pages| pages.cache.get(cx));
+        let Some(cache) = cache else { return Ok(()) };
+        let mut here = 0;
+        let first = offset / PAGE;
+        let all = first..end.div_ceil(PAGE);
+        cache.each_present(
+            all.clone(),
+            &mut |index, page| {
+                here += u64::from(index < old.div_ceil(PAGE));
+                copy_into(index * PAGE, &page, offset, bytes, frames);
+            },
+            cx,
+        );
+        // One that is not here may be read just now, as it was before.
+        let were = all.end.min(old.div_ceil(PAGE)).saturating_sub(first);
+        if here < were { self.forget_pages(cx) } else { Ok(()) }
+    }
+
+    /// Its length was set to this.
+    pub fn was_resized(&self, size: u64, cx: &Cx) -> Result<()> {
+        let old = self.size.get(cx).get();
+        self.size.get(cx).set(size);
+        if size < old { self.forget_pages(cx) } else { Ok(()) }
+    }
+
+    /// The pages, which the server must have open.
+    fn cache<'cx>(&self, cx: &'cx Cx) -> Step<TempRc<'cx, Cache>> {
+        if let Some(cache) = self.cache_here(cx) {
+            return Ok(cache);
+        }
+        self.volume(cx)?.ask(Question::Open { inode: self.name(cx)?, writes: false }, cx)?;
+        self.cache_here(cx).ok_or(Errno::ESTALE.into())
+    }
+
+    fn cache_here<'cx>(&self, cx: &'cx Cx) -> Option<TempRc<'cx, Cache>> {
+        self.state.lock(cx).pages.as_ref().map(|pages| pages.cache.get(cx))
+    }
+
+    /// Its inode's name.
+    fn name(&self, cx: &Cx) -> Result<WeakRc<Inode>> {
+        self.own_name.lock(cx).ok_or(Errno::EIO)
+    }
+
+    /// It is the node of that inode.
+    pub fn is_of(&self, inode: WeakRc<Inode>, cx: &Cx) {
+        *self.own_name.lock(cx) = Some(inode);
+    }
+
+    /// Asks for a name to be taken out.
+    fn remove(&self, at: &Named<'_, '_>, is_directory: bool, cx: &Cx) -> Step<()> {
+        at.check(at.inode)?;
+        let question = Question::Unlink { directory: at.directory.downgrade(), name: at.name.into(), is_directory };
+        let before = || alloc::vec![Before::of(at.directory, at.name, at.inode)];
+        self.change(question, before, cx).map(|_| ())
+    }
+
+    /// The fresh inode of a name, as far as it is known. `None`: it must be asked for.
+    fn known<'cx>(&self, name: &[u8], volume: &Volume, cx: &'cx Cx) -> Option<Step<TempRc<'cx, Inode>>> {
+        let known = self.names.lock(cx).get(name).copied().filter(|known| volume.session.is_valid(known.since))?;
+        let Some(number) = known.number else { return Some(Err(Errno::ENOENT.into())) };
+        let inode = volume.inode(number, cx)?;
+        let is_fresh = Node::of(&inode).is_ok_and(|node| volume.session.is_valid(node.state.lock(cx).since));
+        is_fresh.then_some(Ok(inode))
+    }
+
+    /// Asks for a change of names.
+    fn change(&self, question: Question, before: impl FnOnce() -> Vec<Before>, cx: &Cx) -> Step<Answer> {
+        self.volume(cx)?.ask_with(question, || Ok(Vec::new()), before, cx)
+    }
+}
+
+/// Copies what was written into a page of the cache, whose first byte is at `page_at` in the file.
+fn copy_into(page_at: u64, page: &UFrame, offset: u64, bytes: usize, frames: &[UFrame]) {
+    let (start, end) = (offset.max(page_at), (offset + bytes as u64).min(page_at + PAGE));
+    let mut at = start;
+    while at < end {
+        let from = (at - offset) as usize;
+        let len = (PAGE_SIZE - from % PAGE_SIZE).min((end - at) as usize);
+        let to = (at - page_at) as usize;
+        if let Some(frame) = frames.get(from / PAGE_SIZE) {
+            let within = from % PAGE_SIZE;
+            // Both are memory of the kernel's, which does not fault.
+            let _ = frame.reader(within..within + len).copy_to(&mut page.writer(to..to + len));
+        }
+        at += len as u64;
+    }
+}
+
+/// Copies what is written into frames.
+///
+/// # Errors
+/// A fault; `NoMemory`.
+fn copy_in(from: &mut Reader<'_>, len: usize) -> Step<Vec<UFrame>> {
+    let mut frames = Vec::with_capacity(len.div_ceil(PAGE_SIZE));
+    let mut left = len;
+    while left > 0 {
+        let frame = UFrame::for_overwrite().ok_or(Stop::NoMemory)?;
+        let count = left.min(PAGE_SIZE);
+        from.copy_to(&mut frame.writer(0..count))?;
+        frames.push(frame);
+        left -= count;
+    }
+    Ok(frames)
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let names = self.names.get_mut().len();
+        if names > 0 {
+            self.all_names.with(|all| all.fetch_sub(names, Ordering::Relaxed));
+        }
+    }
+}
+
+fn found<'cx>(answer: Answer, cx: &'cx Cx) -> Step<TempRc<'cx, Inode>> {
+    match answer {
+        // It is there until the next suspension.
+        Answer::Found(inode) => Ok(inode.get(cx)),
+        _ => Err(Errno::EIO.into()),
+    }
+}
+
+/// What is to be set so that a file's metadata become others.
+fn differences(before: &Metadata, new: &Metadata, volume: &Volume) -> SetAttributes {
+    let time = |before: Timestamp, now: Timestamp| match now {
+        _ if before == now => None,
+        // It is the present, which is another one whenever this is asked.
+        _ if now == new.changed => Some(SetTime::Now),
+        Timestamp { seconds, nanoseconds } => Some(SetTime::To(seconds as u64, nanoseconds.into())),
+    };
+    let (uid, gid) = volume.owner_there(new.uid, new.gid);
+    SetAttributes {
+        mode: (before.mode != new.mode).then_some(new.mode & 0o7777),
+        uid: (before.uid != new.uid).then_some(uid),
+        gid: (before.gid != new.gid).then_some(gid),
+        size: None,
+        accessed: time(before.accessed, new.accessed),
+        modified: time(before.modified, new.modified),
+    }
+}
+
+impl InodeOps for Node {
+    fn refresh(&self, metadata: &mut Metadata, _cx: &Cx) {
+        if self.is_regular {
+            let size = self.size.with(Size::get);
+            if metadata.size != size {
+                metadata.size = size;
+                metadata.blocks = size.div_ceil(512);
+            }
+        }
+    }
+
+    fn keeps_metadata(&self) -> bool {
+        true
+    }
+
+    fn keep_metadata(&self, _this: &Inode, before: &Metadata, new: &Metadata, cx: &Cx) -> Step<()> {
+        let volume = self.volume(cx)?;
+        let set = differences(before, new, &volume);
+        if set == SetAttributes::default() {
+            return Ok(());
+        }
+        let inode = self.name(cx)?;
+        volume.ask(Question::Set { inode, set }, cx).map(|_| ())
+    }
+
+    fn keep_attribute(&self, _this: &Inode, _name: &[u8], _value: Option<&[u8]>, _cx: &Cx) -> Step<()> {
+        Err(Errno::EOPNOTSUPP.into())
+    }
+
+    fn lookup<'cx>(
+        &self,
+        this: &TempRc<'cx, Inode>,
+        name: &[u8],
+        _me: &dyn VfsCaller,
+        cx: &'cx Cx,
+    ) -> Step<TempRc<'cx, Inode>> {
+        if this.kind != FileKind::Directory {
+            return Err(Errno::ENOTDIR.into());
+        }
+        let volume = self.volume(cx)?;
+        if let Some(before) = volume.calls.before(this, name, cx) {
+            return before.ok_or(Errno::ENOENT.into());
+        }
+        let question = Question::Lookup { directory: this.downgrade(), name: name.into() };
+        if let Some(outcome) = volume.calls.take(&question, cx) {
+            return found(outcome?, cx);
+        }
+        let outcome = match self.known(name, &volume, cx) {
+            Some(outcome) => outcome,
+            None => found(volume.ask(question, cx)?, cx),
+        };
+        if let Ok(inode) = &outcome {
+            Node::of(inode)?.is_at(inode, this, name, cx)?;
+        }
+        outcome
+    }
+
+    fn list(
+        &self,
+        _this: &Inode,
+        from: u64,
+        _me: Option<&dyn VfsCaller>,
+        cx: &Cx,
+        each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
+    ) -> Step<()> {
+        let volume = self.volume(cx)?;
+        let here = |cx| {
+            let listing = self.listing.lock(cx);
+            let listing = listing.as_ref().map(|listing| listing.get(cx));
+            listing.filter(|listing| from > 0 || volume.session.is_valid(listing.since))
+        };
+        let listing = match here(cx) {
+            Some(listing) => listing,
+            None => {
+                volume.ask(Question::List { directory: self.name(cx)? }, cx)?;
+                let listing = self.listing.lock(cx);
+                listing.as_ref().ok_or(Stop::Again)?.get(cx)
+            }
+        };
+        listing.tell(from, cx, each);
+        Ok(())
+    }
+
+    fn create<'cx>(
+        &self,
+        this: &TempRc<'cx, Inode>,
+        name: &[u8],
+        what: &Creation<'_>,
+        cx: &'cx Cx,
+    ) -> Step<TempRc<'cx, Inode>> {
+        if matches!(what.kind, FileKind::CharacterDevice | FileKind::BlockDevice) {
+            return Err(Errno::EPERM.into());
+        }
+        let question = Question::Create {
+            directory: this.downgrade(),
+            name: name.into(),
+            kind: what.kind,
+            permissions: what.permissions,
+            owner: (what.uid, what.gid),
+            target: what.target.into(),
+        };
+        let made = found(self.change(question, || alloc::vec![Before::of(this, name, None)], cx)?, cx)?;
+        Node::of(&made)?.made_by(tasks::current(cx), cx);
+        Ok(made)
+    }
+
+    fn link(&self, this: &TempRc<'_, Inode>, name: &[u8], target: &TempRc<'_, Inode>, cx: &Cx) -> Step<()> {
+        Node::of(target)?;
+        let question = Question::Link { directory: this.downgrade(), name: name.into(), target: target.downgrade() };
+        self.change(question, || alloc::vec![Before::of(this, name, None)], cx).map(|_| ())
+    }
+
+    fn unlink(&self, at: &Named<'_, '_>, cx: &Cx) -> Step<()> {
+        self.remove(at, false, cx)
+    }
+
+    fn remove_directory(&self, at: &Named<'_, '_>, cx: &Cx) -> Step<()> {
+        self.remove(at, true, cx)
+    }
+
+    fn rename(&self, from: &Named<'_, '_>, to: &Named<'_, '_>, how: Rename, cx: &Cx) -> Step<()> {
+        Node::of(to.directory)?;
+        if how == Rename::Exchange {
+            return Err(Errno::EINVAL.into());
+        }
+        from.check(from.inode)?;
+        to.check(to.inode)?;
+        let question = Question::Rename {
+            from: from.directory.downgrade(),
+            name: from.name.into(),
+            to: to.directory.downgrade(),
+            new_name: to.name.into(),
+            how,
+        };
+        let before = || {
+            let of = |named: &Named<'_, '_>| Before::of(named.directory, named.name, named.inode);
+            alloc::vec![of(from), of(to)]
+        };
+        self.change(question, before, cx).map(|_| ())
+    }
+
+    fn read_link(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Step<Vec<u8>> {
+        if self.target.is_empty() { Err(Errno::EINVAL.into()) } else { Ok(self.target.clone()) }
+    }
+
+    fn open(
+        &self,
+        this: &TempRc<'_, Inode>,
+        flags: OpenFlags,
+        _me: &dyn VfsCaller,
+        cx: &Cx,
+    ) -> Step<Option<Box<dyn File>>> {
+        let writes = flags.can_write() && self.is_regular;
+        let me = tasks::current(cx);
+        let was_made = self.state.lock(cx).made_by.take_if(|maker| *maker == me).is_some();
+        if !(was_made && writes) {
+            let answer = self.volume(cx)?.ask(Question::Open { inode: this.downgrade(), writes }, cx)?;
+            if matches!(answer, Answer::Stale) {
+                return Err(Stop::Again);
+            }
+        }
+        self.state.lock(cx).set_by = None;
+        if !self.is_regular {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(RemoteFile::new(this.share().ok_or(Errno::ESTALE)?, flags))))
+    }
+
+    fn read(&self, this: &Inode, offset: u64, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
+        let volume = self.volume(cx)?;
+        if offset >= self.size.get(cx).get() {
+            // It may have grown since: who waits for that asks again and again.
+            let is_fresh = volume.session.is_valid(self.state.lock(cx).since);
+            if !is_fresh && !this.dentry.lock(cx).is_removed {
+                volume.ask(Question::Attributes { inode: self.name(cx)? }, cx)?;
+            }
+        }
+        let size = self.size.get(cx).get();
+        if offset >= size {
+            return Ok(0);
+        }
+        let cache = self.cache(cx)?;
+        cache.read(offset, size, to, Keep::Pages(&self.ahead), cx)
+    }
+
+    fn write(
+        &self,
+        this: &Inode,
+        offset: Option<u64>,
+        limit: u64,
+        from: &mut Reader<'_>,
+        cx: &Cx,
+    ) -> Step<(usize, u64)> {
+        let start = offset.unwrap_or_else(|| self.size.get(cx).get());
+        if from.remaining() == 0 {
+            return Ok((0, start));
+        }
+        if start >= limit {
+            return Err(Errno::EFBIG.into());
+        }
+        let volume = self.volume(cx)?;
+        let most = volume.session.limits.most_frames() * PAGE_SIZE;
+        let len = from.remaining().min(most).min((limit - start).min(usize::MAX as u64) as usize);
+        let inode = self.name(cx)?;
+        let question = Question::Write { inode, offset, len };
+        let mut front = from.split(len);
+        match volume.ask_with(question, || copy_in(&mut front, len), Vec::new, cx)? {
+            Answer::Written(count, end) => {
+                self.state.lock(cx).set_by = None;
+                this.touch_modified(cx);
+                Ok((count, end))
+            }
+            _ => Err(Errno::EIO.into()),
+        }
+    }
+
+    fn set_size(&self, this: &Inode, size: u64, cx: &Cx) -> Step<()> {
+        if size > i64::MAX as u64 {
+            return Err(Errno::EFBIG.into());
+        }
+        finish_unmapping(self, cx)?;
+        let me = tasks::current(cx);
+        let now = frame::time::now();
+        // A step that opens the file behind this is run again.
+        let was_set = self.state.lock(cx).set_by;
+        if was_set.is_some_and(|(by, to, when)| by == me && to == size && now.saturating_sub(when) < SET_KEPT) {
+            return Ok(());
+        }
+        let inode = self.name(cx)?;
+        let set = SetAttributes { size: Some(size), ..SetAttributes::default() };
+        self.volume(cx)?.ask(Question::Set { inode, set }, cx)?;
+        self.state.lock(cx).set_by = Some((me, size, now));
+        this.touch_modified(cx);
+        unmap_pages(self, size.div_ceil(PAGE)..u64::MAX, cx)
+    }
+
+    fn seek(&self, _this: &Inode, to: Lseek, cx: &Cx) -> Step<u64> {
+        // As of a file system that knows no holes: all is data, and a hole is behind it.
+        let (from, wants_data) = match to {
+            Lseek::Data(from) => (from, true),
+            Lseek::Hole(from) => (from, false),
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        let size = self.size.get(cx).get();
+        let from = u64::try_from(from).ok().filter(|from| *from < size).ok_or(Errno::ENXIO)?;
+        Ok(if wants_data { from } else { size })
+    }
+
+    fn pages(&self) -> Option<&dyn Pages> {
+        self.is_regular.then_some(self as &dyn Pages)
+    }
+}
+
+impl Pages for Node {
+    fn page(&self, index: u64, access: Access, cx: &Cx) -> core::result::Result<UFrame, BadAccess> {
+        let size = self.size.get(cx).get();
+        let (Ok(page), false) = (u32::try_from(index), access == Access::Write) else {
+            return Err(BadAccess::BeyondFile);
+        };
+        if index >= size.div_ceil(PAGE) {
+            return Err(BadAccess::BeyondFile);
+        }
+        let frame = self.cache(cx).and_then(|cache| cache.page(page, Wanted::Ahead(&self.ahead, 1), cx));
+        frame.map_err(|stop| match stop {
+            Stop::Absent(absent) => BadAccess::Absent(absent),
+            Stop::NoMemory | Stop::Error(Errno::ENOMEM) => BadAccess::NoMemory,
+            _ => BadAccess::BeyondFile,
+        })
+    }
+
+    fn cached(&self, indices: Range<u64>, each: &mut dyn FnMut(u64, UFrame), cx: &Cx) {
+        if let Some(cache) = self.cache_here(cx) {
+            let end = indices.end.min(self.size.get(cx).get().div_ceil(PAGE));
+            cache.each_present(indices.start..end, each, cx);
+        }
+    }
+
+    fn mapped(&self) -> &Mapped {
+        &self.mapped
+    }
+}
