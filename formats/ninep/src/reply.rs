@@ -1,6 +1,6 @@
 //! [`Reply`]: what a server answers.
 
-use crate::{HEADER_BYTES, LONGEST_TARGET, VERSION};
+use crate::{DATA_AT, HEADER_BYTES, LONGEST_TARGET, VERSION};
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,11 @@ impl<'a> Reply<'a> {
         if kind == ERROR {
             return Err(Error::Refused(reply.word()?));
         }
-        if Some(kind) == request_kind.checked_add(1) { Ok(reply) } else { Err(Error::Broken("a reply to another request")) }
+        if Some(kind) == request_kind.checked_add(1) {
+            Ok(reply)
+        } else {
+            Err(Error::Broken("a reply to another request"))
+        }
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
@@ -108,6 +112,22 @@ impl<'a> Reply<'a> {
     /// `Broken`: there is none.
     pub fn word(&mut self) -> Result<u32> {
         self.array().map(u32::from_le_bytes)
+    }
+
+    /// To a question that brings data: how many bytes of them are behind these, [`DATA_AT`](crate::DATA_AT) bytes of the reply.
+    ///
+    /// # Errors
+    /// The server's; `Broken` if the message is not as long as that, or there are more than the `most` that were asked for.
+    pub fn data_len(request_kind: u8, bytes: &[u8], most: usize) -> Result<usize> {
+        let count = Reply::to(request_kind, bytes)?.word()? as usize;
+        let (len, ..) = Self::header(bytes).ok_or(SHORT)?;
+        if count > most {
+            return Err(Error::Broken("more data than were asked for"));
+        }
+        if (len as usize).checked_sub(DATA_AT) != Some(count) {
+            return Err(Error::Broken("a reply that is not as long as its data"));
+        }
+        Ok(count)
     }
 
     fn short(&mut self) -> Result<u16> {
@@ -276,6 +296,20 @@ mod tests {
         };
         assert_eq!(target(b"../a"), Ok(b"../a".to_vec()));
         assert!(target(b"").is_err() && target(b"a\0b").is_err() && target(&[b'a'; 5000]).is_err());
+    }
+
+    #[test]
+    fn data_are_as_many_as_the_message_is_long() {
+        let reply = |count: u32, len: u32| {
+            let mut bytes = message(117, &[&count.to_le_bytes()]);
+            bytes[..4].copy_from_slice(&len.to_le_bytes());
+            Reply::data_len(116, &bytes, 4096)
+        };
+        assert_eq!((reply(0, 11), reply(4096, 4107)), (Ok(0), Ok(4096)));
+        for (count, len) in [(4097, 4108), (4096, 11), (1, 11), (0, 12), (u32::MAX, 10), (0, 0), (10, 10)] {
+            assert!(matches!(reply(count, len), Err(Error::Broken(_))), "{count} {len}");
+        }
+        assert_eq!(Reply::data_len(116, &message(7, &[&5_u32.to_le_bytes()]), 4096), Err(Error::Refused(5)));
     }
 
     #[test]

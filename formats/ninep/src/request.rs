@@ -187,9 +187,7 @@ impl Request<'_> {
             Request::Attributes { fid } => to.word(fid).long(BASIC),
             Request::SetAttributes { fid, set } => to.word(fid).attributes(&set),
             Request::Open { fid, flags } => to.word(fid).word(flags),
-            Request::Create { fid, name, flags, mode, gid } => {
-                to.word(fid).text(name).word(flags).word(mode).word(gid)
-            }
+            Request::Create { fid, name, flags, mode, gid } => to.word(fid).text(name).word(flags).word(mode).word(gid),
             Request::Symlink { directory, name, target, gid } => to.word(directory).text(name).text(target).word(gid),
             Request::Node { directory, name, mode, gid } => {
                 to.word(directory).text(name).word(mode).word(0).word(0).word(gid)

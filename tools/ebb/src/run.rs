@@ -175,10 +175,7 @@ fn find_in_image(image: &Image, name: &str) -> Option<PathBuf> {
         let path = Path::new("/").join(name);
         return image.has_program(&path).then_some(path);
     }
-    PLACES
-        .iter()
-        .map(|directory| Path::new(directory).join(name))
-        .find(|path| image.has_program(path))
+    PLACES.iter().map(|directory| Path::new(directory).join(name)).find(|path| image.has_program(path))
 }
 
 fn parse_variable(text: &str) -> std::result::Result<(String, String), String> {

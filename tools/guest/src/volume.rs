@@ -99,9 +99,8 @@ mod tests {
 
     #[test]
     fn a_volume_has_two_places_and_may_be_read_only() {
-        let parse = |text: &str| {
-            text.parse::<Volume>().map(|it| (it.host.display().to_string(), it.guest, it.is_read_only))
-        };
+        let parse =
+            |text: &str| text.parse::<Volume>().map(|it| (it.host.display().to_string(), it.guest, it.is_read_only));
         assert_eq!(parse(".:/work"), Ok((".".into(), "/work".into(), false)));
         assert_eq!(parse("/a:b:/work dir:ro"), Ok(("/a:b".into(), "/work dir".into(), true)));
         assert_eq!(parse("a:/:rw"), Ok(("a".into(), "/".into(), false)));

@@ -25,7 +25,8 @@ pub fn enter(device: &OsStr, kind: &OsStr, options: &OsStr, own_path: &OsStr) ->
     };
     let nothing = None::<&std::ffi::CStr>;
     let options = CString::new(options.as_bytes()).map_err(io::Error::other)?;
-    mount(device, &lower, kind, MountFlags::RDONLY, Some(&*options)).map_err(|error| context("mounting", error.into()))?;
+    mount(device, &lower, kind, MountFlags::RDONLY, Some(&*options))
+        .map_err(|error| context("mounting", error.into()))?;
     mount("tmpfs", &memory, "tmpfs", MountFlags::empty(), nothing)?;
     let [upper, work] = ["upper", "work"].map(|name| memory.join(name));
     fs::create_dir(&upper)?;

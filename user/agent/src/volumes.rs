@@ -12,9 +12,8 @@ pub const WORDS: usize = 4;
 /// Mounts the directory that these words tell of; makes the place if it is missing.
 pub fn mount_one(words: &[OsString]) -> io::Result<()> {
     let [tag, place, access, options] = words else { return Err(io::Error::other("a volume has four words")) };
-    let context = |error: io::Error| {
-        io::Error::new(error.kind(), format!("mounting the volume on {}: {error}", place.display()))
-    };
+    let context =
+        |error: io::Error| io::Error::new(error.kind(), format!("mounting the volume on {}: {error}", place.display()));
     fs::create_dir_all(place).map_err(context)?;
     let flags = if access == "ro" { MountFlags::RDONLY } else { MountFlags::empty() };
     let options = CString::new(options.as_bytes()).map_err(io::Error::other)?;

@@ -111,7 +111,7 @@ impl Server {
         let done: &'static WaitList = Box::leak(Box::new(WaitList::new()));
         let Some(place) = DONE_IN.get(id) else { return fail(&transport, "there are too many") };
         place.set(Some(done));
-        let Some((queue, doorbell, interrupt)) = transport.queue(0, 0, interrupted, id) else {
+        let Some((mut queue, doorbell, interrupt)) = transport.queue(0, 0, interrupted, id) else {
             return fail(&transport, "it has no queue with an interrupt, or there is no memory for one");
         };
         // The message and the reply are segments, too.
@@ -119,7 +119,13 @@ impl Server {
         if most_frames == 0 {
             return fail(&transport, "its queue is too short");
         }
-        let slots = (0..queue.slots()).map(|_| None).collect();
+        let mut slots: Vec<_> = (0..queue.slots()).map(|_| None).collect();
+        // So an idle queue always has a slot with memory: the first one, or the one that became free last. Who is refused for want of memory waits for an exchange that is under way.
+        let first = queue.next_slot().and_then(|slot| slots.get_mut(slot));
+        match (first, DmaCoherent::new(transport.domain(), SLOT_ORDER)) {
+            (Some(first), Some(memory)) => *first = Some(memory),
+            _ => return fail(&transport, "there is no memory for it"),
+        }
         let ring = SpinLock::new(Ring { queue, slots, domain: transport.domain() });
         transport.begin();
         let server: &'static Server = Box::leak(Box::new(Server {

@@ -5,6 +5,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use frame::Cx;
 use frame::mm::UFrame;
@@ -17,8 +18,13 @@ use crate::fs::{FileKind, Inode, Rename};
 
 /// So many nanoseconds an answer is kept.
 const KEPT: u64 = 10_000_000_000;
+/// With each new call so many others are looked at, whether they are to be forgotten.
+const LOOKED_AT: usize = 16;
 /// Those who wait do so in so many lists.
 const LISTS: usize = 16;
+
+/// The number of no call.
+pub const NO_CALL: u64 = 0;
 
 /// Names an inode, whatever becomes of it.
 pub type Name = WeakRc<Inode>;
@@ -106,6 +112,19 @@ pub struct Calls {
 struct Table {
     next: u64,
     calls: BTreeMap<(TaskRef, u8), Call>,
+    /// The last that was looked at whether it is to be forgotten.
+    looked_at: Option<(TaskRef, u8)>,
+}
+
+impl Table {
+    /// Takes out calls whose answers nobody wants any more: a few at a time, in turn.
+    fn forget_some(&mut self, now: u64) -> Vec<Call> {
+        let from = self.looked_at.map_or(Bound::Unbounded, Bound::Excluded);
+        let some = self.calls.range((from, Bound::Unbounded)).take(LOOKED_AT);
+        let some: Vec<_> = some.map(|(key, call)| (*key, call.is_old(now))).collect();
+        self.looked_at = some.last().map(|(key, _)| *key);
+        some.iter().filter(|(_, is_old)| *is_old).filter_map(|(key, _)| self.calls.remove(key)).collect()
+    }
 }
 
 /// What a call needs besides its question.
@@ -172,15 +191,14 @@ impl Calls {
         if let Some(call) = table.calls.get(&key).filter(|call| call.question == *question) {
             return Progress::UnderWay(call.number);
         }
-        let old: Vec<_> = table.calls.iter().filter(|(_, call)| call.is_old(now)).map(|(key, _)| *key).collect();
-        let _gone: Vec<_> = old.iter().filter_map(|key| table.calls.remove(key)).collect();
+        let old = table.forget_some(now);
         table.next += 1;
         let number = table.next;
         let call = Call { number, question: question.clone(), before: before(), outcome: None };
         let other = table.calls.insert(key, call);
         // What it owns ends with nothing locked.
         drop(table);
-        drop(other);
+        drop((old, other));
         Progress::New(number)
     }
 
@@ -196,7 +214,12 @@ impl Calls {
     }
 
     /// What a name led to before a change that the running task has asked for and does not know the outcome of; `None` if there is no such change.
-    pub fn before<'cx>(&self, directory: &TempRc<'_, Inode>, name: &[u8], cx: &'cx Cx) -> Option<Option<TempRc<'cx, Inode>>> {
+    pub fn before<'cx>(
+        &self,
+        directory: &TempRc<'_, Inode>,
+        name: &[u8],
+        cx: &'cx Cx,
+    ) -> Option<Option<TempRc<'cx, Inode>>> {
         let me = tasks::current(cx);
         let now = frame::time::now();
         let directory = directory.downgrade();

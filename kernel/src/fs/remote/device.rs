@@ -93,11 +93,7 @@ struct OfTransfer {
 impl ExchangeOwner for OfTransfer {
     fn completed(self: Box<Self>, frames: Vec<UFrame>, reply: Result<Vec<u8>>, cx: &Cx) {
         let outcome = reply.and_then(|bytes| {
-            let count = Reply::to(READ, &bytes).and_then(|mut reply| reply.word());
-            let count = count.map_err(|error| self.session.error(error))? as usize;
-            if count > self.bytes {
-                return Err(self.session.error(ninep::Error::Broken("more content than was asked for")));
-            }
+            let count = Reply::data_len(READ, &bytes, self.bytes).map_err(|error| self.session.error(error))?;
             zero_from(&frames, count);
             Ok(())
         });

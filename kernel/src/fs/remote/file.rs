@@ -141,8 +141,8 @@ impl File for RemoteFile {
     fn mappable<'a>(&'a self, cx: &'a Cx) -> Mappable<'a> {
         // What is written through a mapping would not come to the server.
         match self.inode.get(cx).into_ref().ops.pages() {
-            Some(pages) if !self.writes => Mappable::Pages(pages),
-            _ => Mappable::No,
+            Some(pages) => Mappable::ReadOnly(pages),
+            None => Mappable::No,
         }
     }
 }

@@ -19,7 +19,7 @@
 //! *Questions.* What must be asked of the server a step asks by a [`Question`](calls::Question). A task of its own finds the answer, in straight-line code that suspends; until it has, the step says `Absent`, and is then run again and takes the answer out. A change is made once, however often the step is
 //! run: it is known by who asks what. Until the step has taken the answer out, who asked sees the names as they were before: so the walk that is repeated comes to where it was. A caller that is killed leaves its call behind, which goes on to its end.
 //!
-//! *How fresh things are.* Names and metadata hold for a second. open(2) asks again: what was changed at the server before is seen. Where the time of change or the size is another one, the pages that were read are forgotten. Writes go to the server before write(2) returns.
+//! *How fresh things are.* Names and metadata hold for a second, that there is no file of a name for a twentieth. open(2) asks again: what was changed at the server before is seen. Where the time of change or the size is another one, the pages that were read are forgotten. Writes go to the server before write(2) returns, those of one file one after the other.
 //!
 //! *Who owns what.* A session lives for ever. The [`FileSystem`](super::FileSystem) owns its volume until its last mount ends; the volume owns the inodes; an inode owns its page cache and its fids, and the directory above it. The end of a volume frees its inodes one by one, in the time of whoever gives up the last mount; fids are given back by a task of the session's.
 //!

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Reader, UFrame, Writer};
 use ninep::{Attributes, SetAttributes, SetTime, Time};
-use refs::{SpinLock, StrongRc, TempRc, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 use tasks::TaskRef;
 
 use super::calls::{Answer, Before, Question};
@@ -27,11 +27,14 @@ use crate::fs::{
     Timestamp, VfsCaller,
 };
 use crate::memory::{BadAccess, Mapped, Pages, finish_unmapping, unmap_pages};
+use crate::pieces::{Pieces, free_in_pieces};
 use crate::step::{Step, Stop};
 
 const PAGE: u64 = PAGE_SIZE as u64;
 /// So many names all directories of a volume remember.
 const MOST_NAMES: usize = 65_536;
+/// Old metadata are asked for again after so many nanoseconds, where nobody waits for them.
+const RENEWED: u64 = 500_000_000;
 /// For so many nanoseconds who has set a length is known: as long as a step that does so may be run again.
 const SET_KEPT: u64 = 1_000_000_000;
 
@@ -64,6 +67,21 @@ struct Known {
     since: u64,
 }
 
+/// What is known of the names of a directory.
+#[derive(Default)]
+struct Names(BTreeMap<Box<[u8]>, Known>);
+
+impl Pieces for Names {
+    fn free_piece(&mut self) -> bool {
+        /// So many are freed at once.
+        const AT_ONCE: usize = 64;
+        for _ in 0..AT_ONCE {
+            self.0.pop_first();
+        }
+        !self.0.is_empty()
+    }
+}
+
 /// The content of a regular file that is open at the server.
 struct OpenPages {
     fid: StrongRc<Fid>,
@@ -80,7 +98,9 @@ impl Drop for OpenPages {
 struct State {
     /// When its metadata were asked for; 0: they are to be asked for.
     since: u64,
-    /// When it was changed last, and its length: as the server said.
+    /// When they were last asked for by [`Node::renew`].
+    renewed: u64,
+    /// When it was changed last, and its length: as the server said. (Not when it was modified: programs set that as they like.)
     seen: (Time, u64),
     pages: Option<OpenPages>,
     /// Open for writing.
@@ -101,6 +121,9 @@ pub struct Node {
     parent: SpinLock<Option<StrongRc<Inode>>>,
     state: SpinLock<State>,
     size: StrongRc<Size>,
+    /// Whether a change of its content is under way at the server: they come one after the other, so that what is here is what was written last there.
+    is_changing: SpinLock<bool>,
+    changed: WaitList,
     /// How often it was changed from here.
     changes: AtomicU64,
     /// How many descriptions can write it.
@@ -110,7 +133,7 @@ pub struct Node {
     is_regular: bool,
     /// Where a symbolic link leads.
     target: Vec<u8>,
-    names: SpinLock<BTreeMap<Box<[u8]>, Known>>,
+    names: SpinLock<Names>,
     listing: SpinLock<Option<StrongRc<Listing>>>,
     /// How many names all directories of the volume remember.
     all_names: StrongRc<AtomicUsize>,
@@ -129,7 +152,7 @@ impl Node {
         let size = Size::default();
         size.set(attributes.size);
         let state =
-            State { since: frame::time::now(), seen: (attributes.modified, attributes.size), ..State::default() };
+            State { since: frame::time::now(), seen: (attributes.changed, attributes.size), ..State::default() };
         Node {
             volume,
             own_name: SpinLock::new(None),
@@ -137,6 +160,8 @@ impl Node {
             parent: SpinLock::new(parent),
             state: SpinLock::new(state),
             size: StrongRc::new(size),
+            is_changing: SpinLock::new(false),
+            changed: WaitList::new(),
             changes: AtomicU64::new(0),
             writers: AtomicUsize::new(0),
             ahead: ReadAhead::default(),
@@ -179,6 +204,21 @@ impl Node {
     /// How often it was changed from here.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Begins a change of its content, until [`end_change`](Self::end_change). While another one is under way, the waker is called at its end.
+    pub fn begin_change(&self, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        if let Some(waker) = waker {
+            self.changed.register(waker, cx);
+        }
+        let was_changing = core::mem::replace(&mut *self.is_changing.lock(cx), true);
+        if was_changing { Err(Stop::BlockOnDevice) } else { Ok(()) }
+    }
+
+    /// The next one may begin.
+    pub fn end_change(&self, cx: &Cx) {
+        *self.is_changing.lock(cx) = false;
+        self.changed.wake_all();
     }
 
     /// It is being changed, or was: what was asked before is not as it is now.
@@ -261,7 +301,7 @@ impl Node {
         if changes.is_some_and(|changes| changes != self.changes()) {
             return;
         }
-        let seen = (attributes.modified, attributes.size);
+        let seen = (attributes.changed, attributes.size);
         let mut state = self.state.lock(cx);
         let is_other = core::mem::replace(&mut state.seen, seen) != seen;
         state.since = frame::time::now();
@@ -308,23 +348,31 @@ impl Node {
 
     /// Remembers what a name leads to. Where the volume's directories remember too many names, this one begins anew.
     pub fn remember(&self, name: &[u8], number: Option<u64>, cx: &Cx) {
-        let all = self.all_names.get(cx);
-        let mut names = self.names.lock(cx);
-        if all.load(Ordering::Relaxed) >= MOST_NAMES {
-            all.fetch_sub(names.len(), Ordering::Relaxed);
-            names.clear();
-            if all.load(Ordering::Relaxed) >= MOST_NAMES {
-                return;
-            }
+        if self.all_names.get(cx).load(Ordering::Relaxed) >= MOST_NAMES {
+            let names = core::mem::take(&mut *self.names.lock(cx));
+            self.end_names(names);
         }
-        if names.insert(name.into(), Known { number, since: frame::time::now() }).is_none() {
+        let all = self.all_names.get(cx);
+        if all.load(Ordering::Relaxed) >= MOST_NAMES {
+            return;
+        }
+        let known = Known { number, since: frame::time::now() };
+        if self.names.lock(cx).0.insert(name.into(), known).is_none() {
             all.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// These names are not remembered any more.
+    fn end_names(&self, names: Names) {
+        if !names.0.is_empty() {
+            self.all_names.with(|all| all.fetch_sub(names.0.len(), Ordering::Relaxed));
+            free_in_pieces(names);
         }
     }
 
     /// Forgets a name, and what was listed.
     pub fn forget_name(&self, name: &[u8], cx: &Cx) {
-        if self.names.lock(cx).remove(name).is_some() {
+        if self.names.lock(cx).0.remove(name).is_some() {
             self.all_names.get(cx).fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -394,6 +442,19 @@ impl Node {
         *self.own_name.lock(cx) = Some(inode);
     }
 
+    /// Somebody looks at its metadata, and cannot wait: if they are old they are asked for, so that who looks at an open file again and again sees it grow.
+    fn renew(&self, cx: &Cx) {
+        let (Ok(volume), Ok(inode)) = (self.volume(cx), self.name(cx)) else { return };
+        let now = frame::time::now();
+        let mut state = self.state.lock(cx);
+        if volume.session.is_valid(state.since) || now.saturating_sub(state.renewed) < RENEWED {
+            return;
+        }
+        state.renewed = now;
+        drop(state);
+        volume.begin(Question::Attributes { inode }, cx);
+    }
+
     /// Asks for a name to be taken out.
     fn remove(&self, at: &Named<'_, '_>, is_directory: bool, cx: &Cx) -> Step<()> {
         at.check(at.inode)?;
@@ -404,8 +465,13 @@ impl Node {
 
     /// The fresh inode of a name, as far as it is known. `None`: it must be asked for.
     fn known<'cx>(&self, name: &[u8], volume: &Volume, cx: &'cx Cx) -> Option<Step<TempRc<'cx, Inode>>> {
-        let known = self.names.lock(cx).get(name).copied().filter(|known| volume.session.is_valid(known.since))?;
-        let Some(number) = known.number else { return Some(Err(Errno::ENOENT.into())) };
+        let known = self.names.lock(cx).0.get(name).copied()?;
+        let Some(number) = known.number else {
+            return volume.session.is_still_absent(known.since).then_some(Err(Errno::ENOENT.into()));
+        };
+        if !volume.session.is_valid(known.since) {
+            return None;
+        }
         let inode = volume.inode(number, cx)?;
         let is_fresh = Node::of(&inode).is_ok_and(|node| volume.session.is_valid(node.state.lock(cx).since));
         is_fresh.then_some(Ok(inode))
@@ -453,10 +519,8 @@ fn copy_in(from: &mut Reader<'_>, len: usize) -> Step<Vec<UFrame>> {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        let names = self.names.get_mut().len();
-        if names > 0 {
-            self.all_names.with(|all| all.fetch_sub(names, Ordering::Relaxed));
-        }
+        let names = core::mem::take(self.names.get_mut());
+        self.end_names(names);
     }
 }
 
@@ -488,8 +552,9 @@ fn differences(before: &Metadata, new: &Metadata, volume: &Volume) -> SetAttribu
 }
 
 impl InodeOps for Node {
-    fn refresh(&self, metadata: &mut Metadata, _cx: &Cx) {
+    fn refresh(&self, metadata: &mut Metadata, cx: &Cx) {
         if self.is_regular {
+            self.renew(cx);
             let size = self.size.with(Size::get);
             if metadata.size != size {
                 metadata.size = size;

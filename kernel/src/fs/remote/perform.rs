@@ -18,11 +18,14 @@ use super::listing::Listing;
 use super::node::Node;
 use super::session::{Fid, Session};
 use super::volume::Volume;
+use crate::block::wait_async;
 use crate::error::{Errno, Result};
 use crate::fs::{FileKind, Inode, Rename, Timestamp};
 
 /// So many frames one reply with names has: they are entered in one go.
 const LIST_FRAMES: usize = 4;
+/// A directory of more such replies (a gibibyte of names) is none: a server could go round in circles.
+const MOST_REPLIES: usize = 65_536;
 
 /// A question that is to be answered.
 pub struct Job {
@@ -70,6 +73,11 @@ fn fid_of(inode: Name, cx: &Cx) -> Result<StrongRc<Fid>> {
     with_node(inode, cx, |_, node| node.fid(cx))
 }
 
+/// Waits until no other change of a file's content is under way, and begins one.
+fn begin_change_async(cx: &mut Cx, inode: Name) -> Result<()> {
+    wait_async(cx, |waker, cx| with_node(inode, cx, |_, node| node.begin_change(waker, cx))?)
+}
+
 impl Job {
     fn answer_async(&mut self, cx: &mut Cx) -> Result<Answer> {
         let payload = core::mem::take(&mut self.payload);
@@ -85,14 +93,22 @@ impl Job {
                 self.create_async(cx, directory, &name, (kind, permissions, owner), &target).map(Answer::Found)
             }
             Question::Link { directory, name, target } => self.link_async(cx, directory, &name, target),
-            Question::Unlink { directory, name, is_directory } => {
-                self.unlink_async(cx, directory, &name, is_directory)
-            }
+            Question::Unlink { directory, name, is_directory } => self.unlink_async(cx, directory, &name, is_directory),
             Question::Rename { from, name, to, new_name, how } => {
                 self.rename_async(cx, (from, &name), (to, &new_name), how)
             }
-            Question::Set { inode, set } => self.set_async(cx, inode, set),
-            Question::Write { inode, offset, len } => self.write_async(cx, inode, offset, len, payload),
+            Question::Set { inode, set } => {
+                begin_change_async(cx, inode)?;
+                let outcome = self.set_async(cx, inode, set);
+                with_node(inode, cx, |_, node| node.end_change(cx))?;
+                outcome
+            }
+            Question::Write { inode, offset, len } => {
+                begin_change_async(cx, inode)?;
+                let outcome = self.write_async(cx, inode, offset, len, payload);
+                with_node(inode, cx, |_, node| node.end_change(cx))?;
+                outcome
+            }
             Question::Sync { inode, data_only } => {
                 let (fid, is_writer) = with_node(inode, cx, |_, node| (node.writer(cx), node.fid(cx)))?;
                 // What is not open has nothing that the server does not have.
@@ -111,7 +127,12 @@ impl Job {
     }
 
     /// Asks for the metadata of what `fid` stands for, with what was known of its changes before.
-    fn attributes_async(&self, cx: &mut Cx, inode: Option<Name>, fid: &StrongRc<Fid>) -> Result<(Attributes, Option<u64>)> {
+    fn attributes_async(
+        &self,
+        cx: &mut Cx,
+        inode: Option<Name>,
+        fid: &StrongRc<Fid>,
+    ) -> Result<(Attributes, Option<u64>)> {
         let changes = inode.and_then(|inode| with_node(inode, cx, |_, node| node.changes()).ok());
         Ok((self.session.attributes_async(cx, number(fid))?, changes))
     }
@@ -240,12 +261,12 @@ impl Job {
         let (mut from, count) = (0, LIST_FRAMES * PAGE_SIZE);
         let frames: Option<Vec<UFrame>> = (0..LIST_FRAMES).map(|_| UFrame::zeroed()).collect();
         let mut frames = frames.ok_or(Errno::ENOMEM)?;
-        loop {
+        for _ in 0..MOST_REPLIES {
             let request = Request::List { fid: number(&open), from, count: count as u32 };
             let answer = self.session.ask_async(cx, &request, frames, Data::Received(count))?;
-            let len = answer.reply().and_then(|mut reply| reply.word()).map_err(|error| self.session.error(error))?;
+            let len = answer.data_len(count).map_err(|error| self.session.error(error))?;
             frames = answer.frames;
-            let mut bytes = vec![0; (len as usize).min(count)];
+            let mut bytes = vec![0; len];
             for (frame, part) in frames.iter().zip(bytes.chunks_mut(PAGE_SIZE)) {
                 // It is memory of the kernel's, which does not fault.
                 let _ = frame.reader(0..part.len()).read(part);
@@ -255,13 +276,15 @@ impl Job {
             });
             match next.map_err(|error| self.session.error(error))? {
                 Some(next) if next != from => from = next,
-                _ => break,
+                _ => {
+                    with_node(directory, cx, |_, node| node.set_listing(listing, cx))?;
+                    return Ok(Answer::Done);
+                }
             }
             crate::memory::admit()?;
             tasks::yield_async(cx);
         }
-        with_node(directory, cx, |_, node| node.set_listing(listing, cx))?;
-        Ok(Answer::Done)
+        Err(self.session.error(ninep::Error::Broken("a directory without an end")))
     }
 
     fn create_async(
@@ -288,7 +311,12 @@ impl Job {
             FileKind::Symlink => Request::Symlink { directory: at, name, target, gid },
             _ => Request::Node { directory: at, name, mode: kind.mode_bits() | mode, gid },
         };
-        self.session.tell_async(cx, &request, done)?;
+        let is_special = matches!(request, Request::Node { .. });
+        self.session.tell_async(cx, &request, done).map_err(|error| match error {
+            // QEMU takes it back, as it then cannot open it in order to set its permissions.
+            Errno::ENXIO if is_special => Errno::EPERM,
+            error => error,
+        })?;
         let fid = self.session.walk_async(cx, at, Some(name))?;
         let mut attributes = self.session.attributes_async(cx, number(&fid))?;
         if (attributes.uid, attributes.gid) != (uid, gid) {

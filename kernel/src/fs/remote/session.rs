@@ -23,6 +23,11 @@ pub const MOST_FIDS: u32 = 1 << 24;
 const VALID: u64 = 1_000_000_000;
 /// As long as so many questions of the slowest kind take, at least: else a path of many names would never come to its end.
 const VALID_QUESTIONS: u64 = 64;
+/// That there is no file of a name holds for less: open(2) of a name that is new at the server is to find it. It must hold for as long as a step takes that looks for several.
+const ABSENT_VALID: u64 = 50_000_000;
+const ABSENT_QUESTIONS: u64 = 8;
+/// But never longer than this, however slow the server.
+const LONGEST_VALID: u64 = 10_000_000_000;
 /// Bytes of a message beside its data.
 const MESSAGE_BYTES: usize = 64;
 
@@ -70,9 +75,12 @@ impl Drop for Fid {
     }
 }
 
+/// The frames of an exchange, and what came of it.
+type Outcome = (Vec<UFrame>, Result<Vec<u8>>);
+
 /// Who waits for a reply.
 struct Waiting {
-    outcome: SpinLock<Option<(Vec<UFrame>, Result<Vec<u8>>)>>,
+    outcome: SpinLock<Option<Outcome>>,
     done: WaitList,
 }
 
@@ -103,9 +111,23 @@ impl Answer {
     pub fn reply(&self) -> core::result::Result<Reply<'_>, Error> {
         Reply::to(self.request_kind, &self.bytes)
     }
+
+    /// How many bytes of data it brought, of the `most` that were asked for.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn data_len(&self, most: usize) -> core::result::Result<usize, Error> {
+        Reply::data_len(self.request_kind, &self.bytes, most)
+    }
 }
 
-fn ask_channel_async(cx: &mut Cx, channel: &'static dyn Channel, request: &Request<'_>, frames: Vec<UFrame>, data: Data) -> Result<Answer> {
+fn ask_channel_async(
+    cx: &mut Cx,
+    channel: &'static dyn Channel,
+    request: &Request<'_>,
+    frames: Vec<UFrame>,
+    data: Data,
+) -> Result<Answer> {
     let is_version = matches!(request, Request::Version { .. });
     let message = request.encode(if is_version { NO_TAG } else { 0 });
     let waiting = StrongRc::new(Waiting { outcome: SpinLock::new(None), done: WaitList::new() });
@@ -179,14 +201,14 @@ impl Session {
     ///
     /// # Errors
     /// EIO: the server is gone.
-    pub fn ask_async(&'static self, cx: &mut Cx, request: &Request<'_>, frames: Vec<UFrame>, data: Data) -> Result<Answer> {
-        let began = frame::time::now();
-        let answer = ask_channel_async(cx, self.channel, request, frames, data);
-        let took = frame::time::now().saturating_sub(began);
-        // It goes down again by an eighth with each answer.
-        let slowest = self.slowest.load(Ordering::Relaxed);
-        self.slowest.store(took.max(slowest - slowest / 8), Ordering::Relaxed);
-        answer
+    pub fn ask_async(
+        &'static self,
+        cx: &mut Cx,
+        request: &Request<'_>,
+        frames: Vec<UFrame>,
+        data: Data,
+    ) -> Result<Answer> {
+        ask_channel_async(cx, self.channel, request, frames, data)
     }
 
     /// Asks for something without data, and what comes of it.
@@ -199,7 +221,11 @@ impl Session {
         request: &Request<'_>,
         read: impl FnOnce(Reply<'_>) -> core::result::Result<T, Error>,
     ) -> Result<T> {
+        let began = frame::time::now();
         let answer = self.ask_async(cx, request, Vec::new(), Data::None)?;
+        if matches!(request, Request::Walk { .. } | Request::Attributes { .. }) {
+            self.note_time(frame::time::now().saturating_sub(began));
+        }
         answer.reply().and_then(read).map_err(|error| self.error(error))
     }
 
@@ -216,10 +242,26 @@ impl Session {
         }
     }
 
+    /// An answer took so many nanoseconds. The slowest goes down again by an eighth with each answer.
+    fn note_time(&self, took: u64) {
+        let slowest = self.slowest.load(Ordering::Relaxed);
+        self.slowest.store(took.max(slowest - slowest / 8), Ordering::Relaxed);
+    }
+
     /// Whether what was known at a time (nanoseconds since boot) holds still.
     pub fn is_valid(&self, since: u64) -> bool {
-        let limit = VALID.max(VALID_QUESTIONS * self.slowest.load(Ordering::Relaxed));
-        since != 0 && frame::time::now().saturating_sub(since) < limit
+        since != 0 && self.is_younger(since, VALID, VALID_QUESTIONS)
+    }
+
+    /// Whether it still holds that at that time there was no file of some name.
+    pub fn is_still_absent(&self, since: u64) -> bool {
+        self.is_younger(since, ABSENT_VALID, ABSENT_QUESTIONS)
+    }
+
+    fn is_younger(&self, since: u64, least: u64, questions: u64) -> bool {
+        let slowest = self.slowest.load(Ordering::Relaxed);
+        let limit = least.max(questions.saturating_mul(slowest)).min(LONGEST_VALID);
+        frame::time::now().saturating_sub(since) < limit
     }
 
     /// A number that stands for nothing yet.

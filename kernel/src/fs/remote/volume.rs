@@ -9,7 +9,7 @@ use frame::mm::PAGE_SIZE;
 use ninep::Attributes;
 use refs::{StrongRc, TempRc, WeakRc};
 
-use super::calls::{Answer, Before, Calls, Payload, Progress, Question};
+use super::calls::{Answer, Before, Calls, NO_CALL, Payload, Progress, Question};
 use super::node::Node;
 use super::perform::Job;
 use super::session::{Fid, Session};
@@ -131,17 +131,15 @@ impl Volume {
         let payload = match self.calls.take(&question, cx) {
             Some(outcome) => return Ok(outcome?),
             None if self.calls.is_under_way(&question, cx) => None,
-            None => Some(payload()?),
+            None => {
+                crate::memory::admit()?;
+                Some(payload()?)
+            }
         };
         let number = match (self.calls.enter(&question, before, cx), payload) {
             (Progress::Answered(outcome), _) => return Ok(outcome?),
             (Progress::New(number), Some(payload)) => {
-                crate::memory::admit()?;
-                let asker = tasks::current(cx);
-                let job = Job { volume: self.name, session: self.session, question, payload, asker, number };
-                tasks::spawn(&sched::SCHEDULER, Box::new(job), |words, _| {
-                    sched::initialise(words, Parameters::default(), None);
-                });
+                self.start(question, payload, number, cx);
                 number
             }
             // It was forgotten just now.
@@ -150,6 +148,19 @@ impl Volume {
         };
         let this = self.name.upgrade(cx).map_err(|_| Errno::EIO)?;
         Err(Stop::Absent(Absent::note(this.unsize::<dyn Source>(|volume| volume, cx).downgrade(), number, cx)))
+    }
+
+    /// Has a question answered whose answer nobody waits for: what comes of it is entered.
+    pub fn begin(&self, question: Question, cx: &Cx) {
+        self.start(question, Vec::new(), NO_CALL, cx);
+    }
+
+    fn start(&self, question: Question, payload: Payload, number: u64, cx: &Cx) {
+        let asker = tasks::current(cx);
+        let job = Job { volume: self.name, session: self.session, question, payload, asker, number };
+        tasks::spawn(&sched::SCHEDULER, Box::new(job), |words, _| {
+            sched::initialise(words, Parameters::default(), None);
+        });
     }
 
     /// As [`ask_with`](Self::ask_with), for a question that changes no names and needs nothing else.
@@ -184,10 +195,9 @@ impl Volume {
         let kind = FileKind::of_mode(attributes.mode).ok_or(Errno::EIO)?;
         let (uid, gid) = match self.root_owner {
             None => (attributes.uid, attributes.gid),
-            Some((uid, gid)) => (
-                if attributes.uid == uid { 0 } else { NOBODY },
-                if attributes.gid == gid { 0 } else { NOBODY },
-            ),
+            Some((uid, gid)) => {
+                (if attributes.uid == uid { 0 } else { NOBODY }, if attributes.gid == gid { 0 } else { NOBODY })
+            }
         };
         let time = |time: ninep::Time| Timestamp { seconds: time.seconds, nanoseconds: time.nanoseconds };
         let mut metadata = Metadata::new(kind, attributes.mode & 0o7777).owned_by(uid, gid);
