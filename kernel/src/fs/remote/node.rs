@@ -318,7 +318,7 @@ impl Node {
                 // Without pages there is nothing that could fail.
                 let _ = self.forget_pages(cx);
             } else {
-                drop(self.listing.lock(cx).take());
+                self.forget_listing(cx);
             }
         }
         self.size.get(cx).set(attributes.size);
@@ -380,8 +380,14 @@ impl Node {
     /// A name of it was made, removed or moved: what it leads to now.
     pub fn name_changed(&self, name: &[u8], number: Option<u64>, cx: &Cx) {
         self.remember(name, number, cx);
-        drop(self.listing.lock(cx).take());
+        self.forget_listing(cx);
         self.expire(cx);
+    }
+
+    fn forget_listing(&self, cx: &Cx) {
+        // It ends with nothing locked.
+        let old = self.listing.lock(cx).take();
+        drop(old);
     }
 
     /// The names are these.

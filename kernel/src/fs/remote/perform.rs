@@ -200,7 +200,9 @@ impl Job {
         let (own, place, expected) = with_node(inode, cx, |inode, node| {
             let dentry = inode.dentry.lock(cx);
             let place = dentry.parent.filter(|_| !dentry.is_removed).map(|parent| (parent, dentry.name.clone()));
-            (node.fid(cx), (place, dentry.is_removed), inode.number)
+            let is_removed = dentry.is_removed;
+            drop(dentry);
+            (node.fid(cx), (place, is_removed), inode.number)
         })?;
         let fid = match place {
             (Some((parent, name)), _) => {
