@@ -60,6 +60,11 @@ impl Errno {
     /// EINTR whatever ran. Unlike plain EINTR it keeps the mask of the call's time until what interrupted it was delivered.
     pub const RESTART_NEVER: Errno = errno(517);
 
+    /// The error of a number that somebody else says; `None`: there is none of that number.
+    pub fn of_number(number: u32) -> Option<Self> {
+        NonZero::new(number as usize).map(Errno).filter(|error| error.0.get() < 512)
+    }
+
     /// Its number.
     pub const fn number(self) -> u16 {
         self.0.get() as u16

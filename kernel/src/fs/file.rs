@@ -503,7 +503,7 @@ impl BackingObject for OpenFile {
 
     fn pages<'a>(&'a self, cx: &'a Cx) -> Option<&'a dyn Pages> {
         match self.file.mappable(cx) {
-            Mappable::Pages(pages) => Some(pages),
+            Mappable::Pages(pages) | Mappable::ReadOnly(pages) => Some(pages),
             Mappable::No | Mappable::Zeros => None,
         }
     }

@@ -12,6 +12,7 @@ use super::devices::register_drivers;
 use super::initramfs::{self, make_directory};
 use super::overlay;
 use super::proc;
+use super::remote;
 use super::stored;
 use super::stored::erofs::Erofs;
 use super::stored::ext::Ext;
@@ -33,6 +34,7 @@ const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "sysfs", origin: Origin::Memory(|_, cx| sysfs::new(cx)) },
     FileSystemType { name: "cgroup2", origin: Origin::Memory(cgroup::instance) },
     FileSystemType { name: "overlay", origin: Origin::Directories(overlay::mount) },
+    FileSystemType { name: "9p", origin: Origin::Server(remote::mount) },
     FileSystemType { name: "devpts", origin: Origin::Memory(|_, cx| devpts::instance(cx)) },
     FileSystemType { name: "ext4", origin: Origin::Device(|request| stored::mount::<Ext>("ext4", request)) },
     FileSystemType { name: "ext3", origin: Origin::Device(|request| stored::mount::<Ext>("ext3", request)) },

@@ -175,6 +175,13 @@ impl Inode {
         change: impl FnOnce(&mut Metadata),
     ) -> Step<()> {
         match this.ops.real_to_change(this, Some(me), cx)? {
+            None if this.ops.keeps_metadata() => {
+                let before = this.metadata(cx);
+                let mut new = before;
+                change(&mut new);
+                this.ops.keep_metadata(this, &before, &new, cx)?;
+                this.change(cx, |metadata| *metadata = new);
+            }
             None => this.change(cx, change),
             Some(real) => {
                 real.change(cx, change);

@@ -51,7 +51,7 @@ impl InodeCache {
         inode.filter(|inode| !inode.ops.is_stale(cx))
     }
 
-    /// Takes an inode out: it lives as long as others own it.
+    /// Takes the inode of that number out: it is not found any more, and lives as long as others own it.
     pub fn remove(&self, number: u64, cx: &Cx) -> Option<StrongRc<Inode>> {
         self.inodes.lock(cx).remove(&number)
     }

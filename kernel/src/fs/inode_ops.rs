@@ -108,6 +108,16 @@ pub trait InodeOps: Any + Send + Sync {
     /// Its metadata, which were [kept](Inode::begin_keeping), change. They may be locked. File systems in memory keep nothing.
     fn must_be_kept(&self, _this: &Inode) {}
 
+    /// Whether [`keep_metadata`](Self::keep_metadata) is to be asked before a program changes its metadata.
+    fn keeps_metadata(&self) -> bool {
+        false
+    }
+
+    /// A program is about to change its metadata: keeps them first where they are kept. It is run again with a later present if it says `Absent`.
+    fn keep_metadata(&self, _this: &Inode, _before: &Metadata, _new: &Metadata, _cx: &Cx) -> Step<()> {
+        Ok(())
+    }
+
     /// Whether its extended attributes are to be [loaded](Self::load_attributes).
     fn keeps_attributes(&self) -> bool {
         false

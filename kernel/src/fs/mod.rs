@@ -45,6 +45,7 @@ pub mod overlay;
 mod path;
 pub mod proc;
 pub mod read_write;
+pub mod remote;
 pub mod stored;
 pub mod sysfs;
 mod table_remains;

@@ -32,6 +32,8 @@ pub enum Origin {
     Directories(MountDirectories),
     /// A block device, whose content may have to be waited for.
     Device(fn(&OnDevice<'_>) -> Result<Box<dyn Opening>>),
+    /// A server, by its name.
+    Server(fn(&OnServer<'_>, cx: &Cx) -> Step<Instance>),
 }
 
 /// An instance that is being made of what is on a device. Who drops it before it is done gives that up.
@@ -41,6 +43,14 @@ pub trait Opening: Send {
     /// # Errors
     /// Those of mount(2); whatever a step may say.
     fn step(&mut self, waker: Option<Waker>, cx: &Cx) -> Step<Instance>;
+}
+
+/// What is to be mounted of a server.
+pub struct OnServer<'a> {
+    /// Which one.
+    pub name: &'a [u8],
+    /// The options of mount(2).
+    pub options: &'a [u8],
 }
 
 /// What is to be mounted of a block device.

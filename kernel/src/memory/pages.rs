@@ -47,6 +47,8 @@ pub enum Mappable<'a> {
     No,
     /// Its pages.
     Pages(&'a dyn Pages),
+    /// Its pages, which no mapping changes: a shared one that could is refused (ENODEV).
+    ReadOnly(&'a dyn Pages),
     /// Zeros, as `/dev/zero`: the mapping is anonymous.
     Zeros,
 }

@@ -229,7 +229,11 @@ fn shown_file(
     match file.file.mappable(cx) {
         Mappable::No => Err(Errno::ENODEV),
         Mappable::Zeros => Ok((anonymous()?, limit)),
-        Mappable::Pages(pages) => {
+        Mappable::ReadOnly(_) if is_shared && prot.contains(Prot::WRITE) => Err(Errno::ENODEV),
+        mappable @ (Mappable::Pages(pages) | Mappable::ReadOnly(pages)) => {
+            if is_shared && matches!(mappable, Mappable::ReadOnly(_)) {
+                limit -= Prot::WRITE;
+            }
             // The file must be no longer than its offsets can count.
             offset.checked_add(len).filter(|&end| end <= i64::MAX as usize).ok_or(Errno::EOVERFLOW)?;
             let seals = if is_shared { seals(file, cx) } else { abi::F_SEAL_SEAL };

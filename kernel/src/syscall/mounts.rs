@@ -14,7 +14,7 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::file_system::wait_for_end;
-use crate::fs::types::{self, OnDevice, Opening, Origin};
+use crate::fs::types::{self, OnDevice, OnServer, Opening, Origin};
 use crate::fs::walk::{self, PathName, WalkFlags};
 use crate::fs::{DeviceNumber, FileKind, FileSystem, Inode, MOUNTS, Mount, MountFlags, Path};
 use crate::step::{Patience, Step, Stop, complete_async};
@@ -131,6 +131,7 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Begun> {
             let request = OnDevice { device, is_read_only: flags & abi::MS_RDONLY != 0, options: &options };
             return Ok(Begun::Opening(make(&request)?, source));
         }
+        Origin::Server(make) => make(&OnServer { name: &source, options: &options }, cx)?,
     };
     MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, own_flags)), Some(&on), cx)?;
     Ok(Begun::Done)

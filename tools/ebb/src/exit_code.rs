@@ -14,7 +14,7 @@ pub const TABLE: &str = "\
 Exit codes:
   the program's own, or 128+n if signal n ended it; and of ebb itself:
   118  QEMU failed, the machine stopped, or something failed on the host
-  119  the root file system cannot be read, or a disk cannot be used
+  119  the root file system cannot be read, or a disk or volume cannot be used
   120  the command line makes no sense
   121  QEMU, KVM or a part of Ebb is missing (`ebb doctor` says more), or the kernel cannot do what was asked for
   122  not a program for x86-64 Linux, a corrupt ELF file, or a library is missing
@@ -30,8 +30,12 @@ const ENOENT: i32 = 2;
 pub fn of(error: &Error) -> u8 {
     match error {
         Error::Died { .. } | Error::Io { .. } => 118,
-        Error::BadRootfs { .. } | Error::BadDisk { .. } => 119,
-        Error::QemuMissing(_) | Error::KvmUnusable(_) | Error::NotBuilt { .. } | Error::NoReclaim => INCOMPLETE,
+        Error::BadRootfs { .. } | Error::BadDisk { .. } | Error::BadVolume { .. } => 119,
+        Error::QemuMissing(_)
+        | Error::KvmUnusable(_)
+        | Error::NotBuilt { .. }
+        | Error::NoReclaim
+        | Error::NoVolumes => INCOMPLETE,
         Error::NoTerminal => USAGE,
         Error::NotAProgram { .. } | Error::LibraryMissing { .. } => 122,
         Error::TooLittleMemory { .. } => 123,
@@ -55,6 +59,8 @@ mod tests {
             Error::Died { why: text(), log: None },
             Error::BadRootfs { path: path(), why: text() },
             Error::BadDisk { path: path(), why: text() },
+            Error::BadVolume { path: path(), why: text() },
+            Error::NoVolumes,
             Error::QemuMissing("qemu"),
             Error::NotAProgram { path: path(), why: text() },
             Error::TooLittleMemory { given: 1, why: text() },

@@ -1,7 +1,7 @@
 //! The options that say which machine to start; the same for every subcommand.
 
 use clap::Args;
-use ebb_guest::{Accel, ConsoleUse, Cpus, Disk, Kernel, Machine, Mebibytes, Result, artifacts};
+use ebb_guest::{Accel, ConsoleUse, Cpus, Disk, Kernel, Machine, Mebibytes, Result, Volume, artifacts};
 use std::path::PathBuf;
 
 /// Which machine to start.
@@ -18,6 +18,10 @@ pub struct MachineArguments {
     /// A raw image that the machine has as a disk, /dev/vda the first; :ro keeps the guest from writing it. May be repeated.
     #[arg(long, value_name = "IMAGE[:ro]")]
     disk: Vec<Disk>,
+
+    /// A directory of this machine that the guest has as well, read and written; :ro keeps the guest from writing it. One that is missing is made. May be repeated.
+    #[arg(short, long, value_name = "HOST:GUEST[:ro]")]
+    volume: Vec<Volume>,
 
     /// Who executes the machine's instructions: auto takes kvm where it works.
     #[arg(long, value_name = "auto|tcg|kvm", default_value = "auto")]
@@ -39,6 +43,7 @@ impl MachineArguments {
         let console = if self.kernel_log { ConsoleUse::Shown } else { ConsoleUse::Kept };
         let cpus = self.cpus.unwrap_or_else(Cpus::of_host);
         let disks = self.disk.clone();
-        Ok(Machine { memory: self.memory, cpus, disks, accel: self.accel, console, ..Machine::new(kernel) })
+        let volumes = self.volume.clone();
+        Ok(Machine { memory: self.memory, cpus, disks, volumes, accel: self.accel, console, ..Machine::new(kernel) })
     }
 }

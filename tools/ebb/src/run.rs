@@ -67,13 +67,18 @@ pub fn run(arguments: Arguments) -> Result<u8> {
     if let Some(limit) = arguments.timeout {
         machine.boot_limit = limit;
     }
-    let (image, program_path) = match arguments.rootfs.as_deref().map(RootImage::at).transpose()?.flatten() {
-        Some(root) => {
+    let root = arguments.rootfs.as_deref().map(RootImage::at).transpose()?.flatten();
+    let (image, program_path) = match (root, arguments.rootfs.as_deref()) {
+        (Some(root), _) => {
             root.attach(&mut machine);
             // The guest looks the program up.
             (agent_alone()?, PathBuf::from(&arguments.program))
         }
-        None => image_with_program(&arguments)?,
+        (None, Some(directory)) if machine.kernel.has_volumes() && has_program(directory, &arguments.program) => {
+            machine.root_directory = Some(directory.to_path_buf());
+            (agent_alone()?, PathBuf::from(&arguments.program))
+        }
+        _ => image_with_program(&arguments)?,
     };
     let report = arguments.group.report()?;
 
@@ -154,15 +159,23 @@ fn image_with_program(arguments: &Arguments) -> Result<(Image, PathBuf)> {
     Ok((image, path))
 }
 
+/// The directories that a program without a slash is looked for in.
+const PLACES: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Whether there is something of a program's name in a root file system that is a directory. (Where links in it lead, only the guest knows.)
+fn has_program(directory: &Path, name: &str) -> bool {
+    let is_there = |path: &Path| directory.join(path.strip_prefix("/").unwrap_or(path)).symlink_metadata().is_ok();
+    let is_directory = directory.is_dir();
+    let mut places = PLACES.iter().map(|place| Path::new(place).join(name));
+    is_directory && if name.contains('/') { is_there(Path::new(name)) } else { places.any(|path| is_there(&path)) }
+}
+
 fn find_in_image(image: &Image, name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         let path = Path::new("/").join(name);
         return image.has_program(&path).then_some(path);
     }
-    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
-        .iter()
-        .map(|directory| Path::new(directory).join(name))
-        .find(|path| image.has_program(path))
+    PLACES.iter().map(|directory| Path::new(directory).join(name)).find(|path| image.has_program(path))
 }
 
 fn parse_variable(text: &str) -> std::result::Result<(String, String), String> {

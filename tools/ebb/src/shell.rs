@@ -45,14 +45,18 @@ pub fn shell(arguments: &Arguments) -> Result<u8> {
         "-l".into(),
     ];
     let root = arguments.rootfs.as_deref().map(RootImage::at).transpose()?.flatten();
+    let has_shell = |rootfs: &PathBuf| rootfs.is_dir() && rootfs.join("bin/sh").symlink_metadata().is_ok();
+    machine.root_directory = arguments.rootfs.clone().filter(|it| machine.kernel.has_volumes() && has_shell(it));
+    let is_mounted = root.is_some() || machine.root_directory.is_some();
     let mut image = match &arguments.rootfs {
-        Some(rootfs) if root.is_none() => Image::from_rootfs(rootfs)?,
+        Some(rootfs) if !is_mounted => Image::from_rootfs(rootfs)?,
         _ => Image::empty(),
     };
     image.complete();
     if let Some(root) = root {
         root.attach(&mut machine);
-    } else {
+    }
+    if !is_mounted {
         image.add_busybox()?;
         if image.lookup("/etc/profile".as_ref()).is_none() {
             image.add_bytes("/etc/profile", 0o644, PROFILE);

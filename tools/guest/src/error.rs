@@ -73,6 +73,19 @@ pub enum Error {
         why: String,
     },
 
+    /// A directory cannot be a volume.
+    #[error("{path}: {why}", path = .path.display())]
+    BadVolume {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it, and what helps.
+        why: String,
+    },
+
+    /// A kernel cannot mount directories of the host.
+    #[error("directories of this machine (--volume) are for Ebb kernels only")]
+    NoVolumes,
+
     /// The machine would not have enough memory to come up, or this host has not enough for it.
     #[error("a machine with {given} MiB of memory cannot be: {why}")]
     TooLittleMemory {

@@ -66,6 +66,11 @@ impl Kernel {
         }
     }
 
+    /// Whether the agent can mount directories of the host: what a Linux has for that is seldom in its image.
+    pub fn has_volumes(&self) -> bool {
+        matches!(self, Self::Ebb(_))
+    }
+
     /// The kernel's command line: start the program `init` as process 1 with `arguments`.
     pub(crate) fn command_line(&self, quiet: bool, extra: &str, init: &str, arguments: &[String]) -> String {
         let mut words = Vec::new();
@@ -86,7 +91,9 @@ impl Kernel {
             words.push(extra.into());
         }
         words.push("--".into());
-        words.extend(arguments.iter().cloned());
+        // Quotes keep spaces in a word.
+        let quoted = |word: &String| if word.contains(' ') { format!("\"{word}\"") } else { word.clone() };
+        words.extend(arguments.iter().map(quoted));
         words.join(" ")
     }
 

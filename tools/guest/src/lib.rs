@@ -31,6 +31,7 @@ mod qemu;
 mod root_image;
 pub mod statistics;
 pub mod stretch;
+mod volume;
 
 pub use accel::Accel;
 pub use cpus::Cpus;
@@ -45,3 +46,4 @@ pub use program::{Input, Program};
 pub use qemu::{QEMU, find_qemu};
 pub use root_image::RootImage;
 pub use statistics::Statistics;
+pub use volume::Volume;

@@ -1,6 +1,8 @@
 //! What a machine is made of, before it is started.
 
-use crate::{Accel, Cpus, Disk, Kernel};
+use crate::volume;
+use crate::{Accel, Cpus, Disk, Kernel, Volume};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -54,6 +56,12 @@ pub struct Machine {
     pub cpus: Cpus,
     /// Its disks.
     pub disks: Vec<Disk>,
+    /// Directories of the host that it has.
+    pub volumes: Vec<Volume>,
+    /// What the agent is told of a root on a disk.
+    pub root_words: Vec<String>,
+    /// A directory of the host that is its root, of which nothing is written.
+    pub root_directory: Option<PathBuf>,
     /// Who executes its instructions.
     pub accel: Accel,
     /// QEMU's processor model.
@@ -78,6 +86,9 @@ impl Machine {
             memory: Mebibytes(512),
             cpus: Cpus::ONE,
             disks: Vec::new(),
+            volumes: Vec::new(),
+            root_words: Vec::new(),
+            root_directory: None,
             accel: Accel::Auto,
             cpu: "max,-la57".into(),
             kernel_options: String::new(),
@@ -86,6 +97,13 @@ impl Machine {
             agent_arguments: vec!["serve".into()],
             boot_limit: Duration::from_secs(600),
         }
+    }
+
+    /// What the agent is told: which directories of the host to mount, then the rest.
+    pub(crate) fn agent_words(&self) -> Vec<String> {
+        let root = self.root_directory.iter().flat_map(|_| volume::agent_words_of_root(self.volumes.len()));
+        let volumes = self.volumes.iter().enumerate().flat_map(|(number, it)| volume::agent_words(number, it));
+        self.root_words.iter().cloned().chain(root).chain(volumes).chain(self.agent_arguments.iter().cloned()).collect()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::error::Doing;
 use crate::kernel::PowerState;
-use crate::{Disk, Error, Machine, Result};
+use crate::volume;
+use crate::{Disk, Error, Machine, Result, Volume};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -51,6 +52,10 @@ impl Qemu {
         let qemu = find_qemu().ok_or(Error::QemuMissing(QEMU))?;
         let accel = machine.accel.choose(machine.cpus)?;
         machine.disks.iter().try_for_each(Disk::check)?;
+        machine.volumes.iter().try_for_each(Volume::check)?;
+        if !machine.volumes.is_empty() && !machine.kernel.has_volumes() {
+            return Err(Error::NoVolumes);
+        }
         let doing = || "starting QEMU".to_owned();
         let console = listen(&directory.join("console")).doing(doing)?;
         let line = listen(&directory.join("line")).doing(doing)?;
@@ -76,7 +81,7 @@ impl Qemu {
             .arg("-initrd")
             .arg(image)
             .arg("-append")
-            .arg(machine.kernel.command_line(quiet, &machine.kernel_options, init, &machine.agent_arguments))
+            .arg(machine.kernel.command_line(quiet, &machine.kernel_options, init, &machine.agent_words()))
             .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
         for name in ["console", "line"] {
             let path = directory.join(name);
@@ -85,6 +90,11 @@ impl Qemu {
         }
         for (number, disk) in machine.disks.iter().enumerate() {
             command.args(disk.arguments(number, machine.cpus.count()));
+        }
+        let volumes = machine.volumes.iter().map(|volume| (&volume.host, volume.is_read_only));
+        let root = machine.root_directory.iter().map(|directory| (directory, true));
+        for (number, (host, is_read_only)) in volumes.chain(root).enumerate() {
+            command.args(volume::arguments(number, host, is_read_only));
         }
         command
             .args(&machine.qemu_options)

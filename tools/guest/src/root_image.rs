@@ -48,8 +48,9 @@ impl RootImage {
     pub fn attach(self, machine: &mut Machine) {
         let letter = char::from(b'a' + u8::try_from(machine.disks.len()).unwrap_or(25).min(25));
         machine.disks.push(Disk { path: self.path, is_read_only: true });
-        let root = ["root".to_owned(), format!("/dev/vd{letter}"), self.kind.to_owned()];
-        machine.agent_arguments.splice(..0, root);
+        let options = "defaults".to_owned();
+        let root = ["root".to_owned(), format!("/dev/vd{letter}"), self.kind.to_owned(), options];
+        machine.root_words = root.to_vec();
     }
 }
 

@@ -24,6 +24,7 @@ mod run;
 mod serve;
 mod session;
 mod shell;
+mod volumes;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -36,28 +37,35 @@ fn main() -> ExitCode {
     let mut rest: Vec<OsString> = arguments.collect();
     if mode.as_deref().is_some_and(|mode| mode == "root") {
         let entered = match &rest[..] {
-            [device, kind, ..] => root::enter(device, kind, &own_path),
-            _ => Err(std::io::Error::other("`root` wants a device and a type")),
+            [device, kind, options, ..] => root::enter(device, kind, options, &own_path),
+            _ => Err(std::io::Error::other("`root` wants a device, a type and options")),
         };
         if entered.is_err() {
             let _ = power::off_after(entered);
             return ExitCode::FAILURE;
         }
-        rest.drain(..2);
+        rest.drain(..3);
         mode = (!rest.is_empty()).then(|| rest.remove(0));
     }
+    let mut volumes = Vec::new();
+    while mode.as_deref().is_some_and(|mode| mode == "volume") {
+        if rest.len() < volumes::WORDS {
+            let _ = power::off_after(Err(std::io::Error::other("`volume` wants a tag, a place, access and options")));
+            return ExitCode::FAILURE;
+        }
+        volumes.push(rest.drain(..volumes::WORDS).collect::<Vec<_>>());
+        mode = (!rest.is_empty()).then(|| rest.remove(0));
+    }
+    let serves = |serve: &dyn Fn() -> std::io::Result<()>| {
+        mounts::mount_what_is_missing();
+        power::off_after(volumes.iter().try_for_each(|volume| volumes::mount_one(volume)).and_then(|()| serve()))
+    };
 
     let outcome = match mode.as_deref().and_then(|mode| mode.to_str()) {
         Some("session") => return session::lead(&rest),
         Some("group") => return group::enter(&rest),
-        Some("serve") | None => {
-            mounts::mount_what_is_missing();
-            power::off_after(serve::serve(&own_path, boot_ns))
-        }
-        Some("shell") => {
-            mounts::mount_what_is_missing();
-            power::off_after(shell::run_on_console(&own_path, &rest, boot_ns))
-        }
+        Some("serve") | None => serves(&|| serve::serve(&own_path, boot_ns)),
+        Some("shell") => serves(&|| shell::run_on_console(&own_path, &rest, boot_ns)),
         Some(other) => Err(std::io::Error::other(format!("unknown mode `{other}`"))),
     };
     match outcome {

@@ -7,13 +7,14 @@ use rustix::mount::{MountFlags, mount};
 use std::ffi::{CString, OsStr};
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Where all of it is mounted, in the archive.
 const PLACE: &str = "/.ebb/root";
 
-/// Makes what is on `device`, a file system of the type `kind`, the root. The agent, which is the file `own_path`, is there as well.
-pub fn enter(device: &OsStr, kind: &OsStr, own_path: &OsStr) -> io::Result<()> {
+/// Makes what is on `device` (or what the server of that name has), a file system of the type `kind`, the root. The agent, which is the file `own_path`, is there as well.
+pub fn enter(device: &OsStr, kind: &OsStr, options: &OsStr, own_path: &OsStr) -> io::Result<()> {
     let [lower, memory, merged] = ["image", "memory", "merged"].map(|name| Path::new(PLACE).join(name));
     for directory in [&lower, &memory, &merged] {
         fs::create_dir_all(directory)?;
@@ -23,7 +24,9 @@ pub fn enter(device: &OsStr, kind: &OsStr, own_path: &OsStr) -> io::Result<()> {
         io::Error::new(error.kind(), format!("{doing} the root file system on {device}: {error}"))
     };
     let nothing = None::<&std::ffi::CStr>;
-    mount(device, &lower, kind, MountFlags::RDONLY, nothing).map_err(|error| context("mounting", error.into()))?;
+    let options = CString::new(options.as_bytes()).map_err(io::Error::other)?;
+    mount(device, &lower, kind, MountFlags::RDONLY, Some(&*options))
+        .map_err(|error| context("mounting", error.into()))?;
     mount("tmpfs", &memory, "tmpfs", MountFlags::empty(), nothing)?;
     let [upper, work] = ["upper", "work"].map(|name| memory.join(name));
     fs::create_dir(&upper)?;

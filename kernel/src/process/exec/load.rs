@@ -144,7 +144,7 @@ fn map_segments(
         return Err(Errno::EPERM.into());
     }
     match file.get(cx).file.mappable(cx) {
-        Mappable::Pages(pages) => pages.mapped().note(),
+        Mappable::Pages(pages) | Mappable::ReadOnly(pages) => pages.mapped().note(),
         Mappable::No | Mappable::Zeros => return Err(Errno::ENOEXEC.into()),
     }
     for segment in &elf.segments {

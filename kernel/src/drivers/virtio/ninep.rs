@@ -1,0 +1,332 @@
+//! Directories of the host, served by messages of 9P (the device that QEMU calls `virtio-9p`; type 9).
+//!
+//! One queue carries all messages, each in a slot of its own; the slot's number is the message's tag. A task takes out what the server has answered. The interrupt's handler only wakes that.
+//!
+//! Owner: a channel lives for ever. An exchange is the queue's from [`submit`](Channel::submit) until the task tells its owner. A device that breaks the rules is cut off, and what it had to do fails at once.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use frame::Cx;
+use frame::dma::{DmaCoherent, DmaMap, Domain};
+use frame::irq::IrqCx;
+use frame::mm::PAGE_SIZE;
+use frame::pci::{Interrupt, MmioWindow};
+use ninep::{DATA_AT, HEADER_BYTES, NO_TAG, Reply};
+use refs::{SpinLock, WaitList};
+use tasks::{Body, Next, StaticRef};
+
+use super::pci::{Doorbell, Transport};
+use super::queue::{Queue, Segment};
+use crate::block::Refused;
+use crate::error::{Errno, Result};
+use crate::fs::remote::channel::{Channel, Data, Exchange, MOST_BYTES};
+use crate::sched::{self, Parameters};
+
+/// The type of device, and the number that such devices had before version 1.
+const KIND: u16 = 9;
+const OLD_NUMBER: u16 = 0x1009;
+/// The device has a name.
+const HAS_NAME: u64 = 1;
+/// The longest name.
+const LONGEST_NAME: usize = 255;
+
+/// Each slot has so many pages, as a power of two: in the first half is the message, in the second the reply.
+const SLOT_ORDER: u8 = 2;
+const REPLY_AT: usize = MOST_BYTES;
+const _: () = assert!(PAGE_SIZE << SLOT_ORDER == 2 * MOST_BYTES);
+/// So many frames an exchange has at most: half a mebibyte.
+const MOST_FRAMES: usize = 128;
+/// So many are taken out of the queue before others have their turn.
+const AT_ONCE: usize = 16;
+
+/// Where the tasks wait, by the number that the handler is called with.
+const MOST_DEVICES: usize = 64;
+static DONE_IN: [StaticRef<WaitList>; MOST_DEVICES] = [const { StaticRef::none() }; MOST_DEVICES];
+static DEVICES: AtomicUsize = AtomicUsize::new(0);
+
+fn interrupted(_irq: &IrqCx, number: usize) {
+    if let Some(done) = DONE_IN.get(number).and_then(StaticRef::get) {
+        done.wake_all();
+    }
+}
+
+/// A device.
+struct Server {
+    name: Vec<u8>,
+    transport: Transport,
+    ring: SpinLock<Ring>,
+    most_frames: usize,
+    doorbell: Doorbell,
+    done: &'static WaitList,
+    room: WaitList,
+    is_gone: AtomicBool,
+    _interrupt: Interrupt,
+}
+
+struct Ring {
+    queue: Queue<UnderWay>,
+    slots: Vec<Option<DmaCoherent>>,
+    domain: &'static Domain,
+}
+
+/// An exchange that the device works on.
+struct UnderWay {
+    exchange: Exchange,
+    /// Its frames.
+    lent: DmaMap,
+}
+
+/// Claims all such devices that there are and starts their tasks.
+pub fn find() -> Vec<&'static dyn Channel> {
+    let mut found: Vec<&'static dyn Channel> = Vec::new();
+    while let Some(claimed) = Transport::claim(KIND, OLD_NUMBER, HAS_NAME) {
+        match claimed.and_then(Server::start) {
+            Ok(server) => found.push(server),
+            Err(why) => crate::log!("a directory of the host cannot be used: {why}"),
+        }
+    }
+    found
+}
+
+/// What the device is called.
+fn read_name(window: &MmioWindow) -> Vec<u8> {
+    let len = usize::from(window.read::<u16>(0)).min(LONGEST_NAME);
+    (0..len).map(|at| window.read::<u8>(2 + at)).collect()
+}
+
+impl Server {
+    fn start(transport: Transport) -> core::result::Result<&'static Self, &'static str> {
+        let fail = |transport: &Transport, why| {
+            transport.fail();
+            Err(why)
+        };
+        if !transport.has(HAS_NAME) {
+            return fail(&transport, "it has no name");
+        }
+        let name = transport.read_config(read_name);
+        let id = DEVICES.fetch_add(1, Ordering::Relaxed);
+        let done: &'static WaitList = Box::leak(Box::new(WaitList::new()));
+        let Some(place) = DONE_IN.get(id) else { return fail(&transport, "there are too many") };
+        place.set(Some(done));
+        let Some((mut queue, doorbell, interrupt)) = transport.queue(0, 0, interrupted, id) else {
+            return fail(&transport, "it has no queue with an interrupt, or there is no memory for one");
+        };
+        // The message and the reply are segments, too.
+        let most_frames = queue.most_segments().saturating_sub(2).min(MOST_FRAMES);
+        if most_frames == 0 {
+            return fail(&transport, "its queue is too short");
+        }
+        let mut slots: Vec<_> = (0..queue.slots()).map(|_| None).collect();
+        // So an idle queue always has a slot with memory: the first one, or the one that became free last. Who is refused for want of memory waits for an exchange that is under way.
+        let first = queue.next_slot().and_then(|slot| slots.get_mut(slot));
+        match (first, DmaCoherent::new(transport.domain(), SLOT_ORDER)) {
+            (Some(first), Some(memory)) => *first = Some(memory),
+            _ => return fail(&transport, "there is no memory for it"),
+        }
+        let ring = SpinLock::new(Ring { queue, slots, domain: transport.domain() });
+        transport.begin();
+        let server: &'static Server = Box::leak(Box::new(Server {
+            name,
+            transport,
+            ring,
+            most_frames,
+            doorbell,
+            done,
+            room: WaitList::new(),
+            is_gone: AtomicBool::new(false),
+            _interrupt: interrupt,
+        }));
+        let task = Box::new(Completer { server });
+        tasks::spawn(&sched::SCHEDULER, task, |words, _| sched::initialise(words, Parameters::default(), None));
+        Ok(server)
+    }
+
+    /// The device has said what cannot be: from now on everything fails.
+    fn give_up(&self, cx: &Cx) {
+        if self.is_gone.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        crate::log!("the host's directories at {} break the rules: they are cut off", self.transport.place());
+        self.transport.fail();
+        // Who comes later finds that it is gone.
+        let rest = self.ring.lock(cx).queue.take_all();
+        for under_way in rest {
+            finish(under_way, Err(Errno::EIO), cx);
+        }
+        self.room.wake_all();
+    }
+}
+
+/// Tells the owner of an exchange. The device does not use its frames any more, or cannot.
+fn finish(under_way: UnderWay, reply: Result<Vec<u8>>, cx: &Cx) {
+    let UnderWay { exchange, lent } = under_way;
+    let frames = lent.take_back();
+    exchange.owner.completed(frames, reply, cx);
+}
+
+impl Ring {
+    /// Makes an exchange available; it comes back if there is no slot.
+    fn push(&mut self, mut exchange: Exchange) -> core::result::Result<(), Exchange> {
+        let Some(slot) = self.queue.next_slot() else { return Err(exchange) };
+        let Some(place) = self.slots.get_mut(slot) else { return Err(exchange) };
+        if place.is_none() {
+            *place = DmaCoherent::new(self.domain, SLOT_ORDER);
+        }
+        let Some(memory) = place else { return Err(exchange) };
+        let is_version = Reply::header(&exchange.message).is_some_and(|(_, _, tag)| tag == NO_TAG);
+        if let Some(tag) = exchange.message.get_mut(HEADER_BYTES - 2..HEADER_BYTES)
+            && !is_version
+        {
+            tag.copy_from_slice(&(slot as u16).to_le_bytes());
+        }
+        // It is memory of the kernel's, which does not fault.
+        let _ = memory.writer(0, MOST_BYTES).write(&exchange.message);
+        let (Some(message), Some(reply)) = (memory.address(0), memory.address(REPLY_AT)) else {
+            return Err(exchange);
+        };
+        let lent = DmaMap::new(self.domain, core::mem::take(&mut exchange.frames));
+        let (sent, received) = match exchange.data {
+            Data::None => (0, 0),
+            Data::Sent(len) => (len, 0),
+            Data::Received(len) => (0, len),
+        };
+        let mut segments = vec![Segment { address: message, len: exchange.message.len() as u32, is_written: false }];
+        add_frames(&mut segments, &lent, sent, false);
+        let reply_len = if received > 0 { DATA_AT } else { MOST_BYTES };
+        segments.push(Segment { address: reply, len: reply_len as u32, is_written: true });
+        add_frames(&mut segments, &lent, received, true);
+        match self.queue.push(&segments, UnderWay { exchange, lent }) {
+            Ok(()) => Ok(()),
+            Err(UnderWay { mut exchange, lent }) => {
+                exchange.frames = lent.take_back();
+                Err(exchange)
+            }
+        }
+    }
+
+    /// The reply in a slot, of which the device says that it is of so many bytes with its data; `None` if it is none.
+    fn reply(&self, slot: usize, written: u32, under_way: &UnderWay) -> Option<Vec<u8>> {
+        let memory = self.slots.get(slot)?.as_ref()?;
+        let own_bytes = match under_way.exchange.data {
+            Data::Received(_) => (written as usize).min(DATA_AT),
+            _ => (written as usize).min(MOST_BYTES),
+        };
+        let mut bytes = vec![0; own_bytes];
+        let _ = memory.reader(REPLY_AT, own_bytes).read(&mut bytes);
+        let (len, _, tag) = Reply::header(&bytes)?;
+        let (_, _, asked) = Reply::header(&under_way.exchange.message)?;
+        let is_reply = (HEADER_BYTES as u32..=written).contains(&len) && tag == asked;
+        bytes.truncate(len as usize);
+        is_reply.then_some(bytes)
+    }
+}
+
+fn add_frames(segments: &mut Vec<Segment>, lent: &DmaMap, bytes: usize, is_written: bool) {
+    let mut left = bytes;
+    for index in 0..lent.len() {
+        let len = left.min(PAGE_SIZE);
+        if let Some(address) = lent.address(index).filter(|_| len > 0) {
+            segments.push(Segment { address, len: len as u32, is_written });
+        }
+        left -= len;
+    }
+}
+
+impl Channel for Server {
+    fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    fn most_frames(&self) -> usize {
+        self.most_frames
+    }
+
+    fn submit(&self, exchange: Exchange, cx: &Cx) -> core::result::Result<(), (Exchange, Refused)> {
+        let bytes = match exchange.data {
+            Data::None => 0,
+            Data::Sent(len) | Data::Received(len) => len,
+        };
+        let is_possible = exchange.message.len() <= MOST_BYTES
+            && exchange.frames.len() <= self.most_frames
+            && bytes.div_ceil(PAGE_SIZE) == exchange.frames.len();
+        let mut ring = self.ring.lock(cx);
+        if !is_possible || self.is_gone.load(Ordering::SeqCst) {
+            return Err((exchange, Refused::Gone));
+        }
+        if let Err(exchange) = ring.push(exchange) {
+            return Err((exchange, Refused::Full));
+        }
+        if ring.queue.must_tell() {
+            self.doorbell.ring();
+        }
+        Ok(())
+    }
+
+    fn room(&self) -> &WaitList {
+        &self.room
+    }
+}
+
+/// Takes what the server has answered out of the queue.
+struct Completer {
+    server: &'static Server,
+}
+
+impl Body for Completer {
+    fn run_async(&mut self, cx: &mut Cx) -> Next {
+        loop {
+            let waker = tasks::prepare(cx);
+            self.server.done.register(waker, cx);
+            if self.work(cx) {
+                tasks::finish_wait(cx);
+                return Next::Again;
+            }
+            tasks::park_async(cx);
+        }
+    }
+}
+
+impl Completer {
+    /// Does what there is to do; whether there was anything.
+    fn work(&self, cx: &Cx) -> bool {
+        let mut was_busy = false;
+        for _ in 0..AT_ONCE {
+            let mut ring = self.server.ring.lock(cx);
+            if self.server.is_gone.load(Ordering::Relaxed) {
+                break;
+            }
+            match ring.queue.pop() {
+                Ok(Some((under_way, slot, written))) => {
+                    // So many bytes cannot be: the device has written more than it was given.
+                    let is_broken = written == u32::MAX;
+                    let reply = if is_broken { None } else { ring.reply(slot, written, &under_way) };
+                    drop(ring);
+                    was_busy = true;
+                    if reply.is_none() {
+                        // It is cut off before the frames are somebody else's.
+                        self.server.give_up(cx);
+                    }
+                    finish(under_way, reply.ok_or(Errno::EIO), cx);
+                }
+                Ok(None) => {
+                    if !ring.queue.ask_to_be_told() {
+                        break;
+                    }
+                    was_busy = true;
+                }
+                Err(_) => {
+                    drop(ring);
+                    self.server.give_up(cx);
+                    break;
+                }
+            }
+        }
+        if was_busy {
+            self.server.room.wake_all();
+        }
+        was_busy
+    }
+}

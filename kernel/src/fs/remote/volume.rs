@@ -1,0 +1,261 @@
+//! [`Volume`]: a server's directory that is mounted.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use frame::Cx;
+use frame::mm::PAGE_SIZE;
+use ninep::Attributes;
+use refs::{StrongRc, TempRc, WeakRc};
+
+use super::calls::{Answer, Before, Calls, NO_CALL, Payload, Progress, Question};
+use super::node::Node;
+use super::perform::Job;
+use super::session::{Fid, Session};
+use crate::error::{Errno, Result};
+use crate::fs::types::OnServer;
+use crate::fs::{Dentry, DeviceNumber, FileKind, FileSystem, Inode, InodeCache, Instance, Kept, Metadata, Timestamp};
+use crate::sched::{self, Parameters};
+use crate::step::{Absent, Source, Step, Stop};
+use refs::Waker;
+
+/// What statfs(2) tells, as Linux does.
+const MAGIC: u32 = 0x0102_1997;
+/// Who owns what belongs to nobody who is known here.
+const NOBODY: u32 = 65534;
+
+/// A server's directory that is mounted.
+///
+/// Owner: its [`FileSystem`]. Its end frees its inodes; whoever waits for answers is told EIO.
+pub struct Volume {
+    name: WeakRc<Volume>,
+    /// The server.
+    pub session: &'static Session,
+    file_system: WeakRc<FileSystem>,
+    inodes: InodeCache,
+    /// What is asked.
+    pub calls: Calls,
+    /// How many names its directories remember.
+    pub names: StrongRc<AtomicUsize>,
+    /// Whose files of the server's are root's here, user and group; `None`: everybody has the same number there and here.
+    root_owner: Option<(u32, u32)>,
+}
+
+impl Kept for Volume {}
+
+impl Source for Volume {
+    fn watch(&self, what: u64, waker: Waker, cx: &Cx) {
+        self.calls.waiting(what).register(waker, cx);
+    }
+}
+
+/// The options of mount(2): those of Linux's 9p are accepted, which say what is so anyway. `hostuid` and `hostgid`: whose files are root's.
+///
+/// # Errors
+/// EINVAL.
+fn root_owner(options: &[u8]) -> Result<Option<(u32, u32)>> {
+    let (mut uid, mut gid) = (None, None);
+    for option in options.split(|&byte| byte == b',').filter(|option| !option.is_empty()) {
+        let text = core::str::from_utf8(option).map_err(|_| Errno::EINVAL)?;
+        let (key, value) = text.split_once('=').unwrap_or((text, ""));
+        let number = || value.parse::<u32>().map_err(|_| Errno::EINVAL);
+        match key {
+            "hostuid" => uid = Some(number()?),
+            "hostgid" => gid = Some(number()?),
+            "defaults" | "ro" | "rw" | "trans" | "version" | "msize" | "cache" | "access" | "aname" | "uname"
+            | "nodevmap" => {}
+            _ => return Err(Errno::EINVAL),
+        }
+    }
+    Ok(uid.map(|uid| (uid, gid.unwrap_or(uid))))
+}
+
+/// Makes an instance of a server's directory.
+///
+/// # Errors
+/// ENXIO: there is no such server. EINVAL: options that are not understood.
+pub fn mount(request: &OnServer<'_>, cx: &Cx) -> Step<Instance> {
+    let root_owner = root_owner(request.options)?;
+    let session = super::session(request.name, cx).ok_or(Errno::ENXIO)?;
+    let mut shown = b",trans=virtio".to_vec();
+    if !request.options.is_empty() {
+        shown.push(b',');
+        shown.extend_from_slice(request.options);
+    }
+    let file_system = FileSystem::new("9p", MAGIC, shown);
+    let volume = StrongRc::new_cyclic(|name| Volume {
+        name,
+        session,
+        file_system: file_system.downgrade(),
+        inodes: InodeCache::of_owners(),
+        calls: Calls::default(),
+        names: StrongRc::new(AtomicUsize::new(0)),
+        root_owner,
+    });
+    let root = {
+        let space = &session.space;
+        let pages = |blocks: u64| (blocks.saturating_mul(space.block_bytes.into()) / PAGE_SIZE as u64).max(1);
+        let file_system = file_system.get(cx);
+        for (figure, value) in [
+            (&file_system.capacity.pages, pages(space.blocks)),
+            (&file_system.capacity.used_pages, pages(space.blocks.saturating_sub(space.available_blocks))),
+            (&file_system.capacity.inodes, space.files),
+            (&file_system.capacity.used_inodes, space.files.saturating_sub(space.free_files)),
+        ] {
+            figure.store(value, Ordering::Relaxed);
+        }
+        let volume = volume.get(cx);
+        if volume.metadata(&session.root)?.mode & linux_raw_sys::general::S_IFMT != FileKind::Directory.mode_bits() {
+            return Err(Errno::ENOTDIR.into());
+        }
+        volume.enter(None, session.root_fid(), &session.root, Vec::new(), None, cx)?
+    };
+    file_system.with(|file_system| file_system.keep(volume.unsize(|volume| volume)));
+    Ok((file_system, root))
+}
+
+impl Volume {
+    /// Asks the server, or says how it went if it was asked. `payload` is what belongs to the question, `before` what names lead to that it changes.
+    ///
+    /// # Errors
+    /// `Absent` until it is over; the server's.
+    pub fn ask_with(
+        &self,
+        question: Question,
+        payload: impl FnOnce() -> Step<Payload>,
+        before: impl FnOnce() -> Vec<Before>,
+        cx: &Cx,
+    ) -> Step<Answer> {
+        // What the question needs may have to be made accessible first.
+        let payload = match self.calls.take(&question, cx) {
+            Some(outcome) => return Ok(outcome?),
+            None if self.calls.is_under_way(&question, cx) => None,
+            None => {
+                crate::memory::admit()?;
+                Some(payload()?)
+            }
+        };
+        let number = match (self.calls.enter(&question, before, cx), payload) {
+            (Progress::Answered(outcome), _) => return Ok(outcome?),
+            (Progress::New(number), Some(payload)) => {
+                self.start(question, payload, number, cx);
+                number
+            }
+            // It was forgotten just now.
+            (Progress::New(_), None) => return Err(Stop::Again),
+            (Progress::UnderWay(number), _) => number,
+        };
+        let this = self.name.upgrade(cx).map_err(|_| Errno::EIO)?;
+        Err(Stop::Absent(Absent::note(this.unsize::<dyn Source>(|volume| volume, cx).downgrade(), number, cx)))
+    }
+
+    /// Has a question answered whose answer nobody waits for: what comes of it is entered.
+    pub fn begin(&self, question: Question, cx: &Cx) {
+        self.start(question, Vec::new(), NO_CALL, cx);
+    }
+
+    fn start(&self, question: Question, payload: Payload, number: u64, cx: &Cx) {
+        let asker = tasks::current(cx);
+        let job = Job { volume: self.name, session: self.session, question, payload, asker, number };
+        tasks::spawn(&sched::SCHEDULER, Box::new(job), |words, _| {
+            sched::initialise(words, Parameters::default(), None);
+        });
+    }
+
+    /// As [`ask_with`](Self::ask_with), for a question that changes no names and needs nothing else.
+    ///
+    /// # Errors
+    /// As for `ask_with`.
+    pub fn ask(&self, question: Question, cx: &Cx) -> Step<Answer> {
+        self.ask_with(question, || Ok(Vec::new()), Vec::new, cx)
+    }
+
+    /// The inode of that number, if it is here.
+    pub fn inode<'cx>(&self, number: u64, cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
+        self.inodes.get(number, cx)
+    }
+
+    /// The inode of that number has no name any more.
+    pub fn forget(&self, number: u64, cx: &Cx) {
+        // It ends with nothing locked.
+        drop(self.inodes.remove(number, cx));
+    }
+
+    /// What is known of the changes of a file so far, before it is asked about: see [`Node::update`].
+    pub fn changes(&self, number: u64, cx: &Cx) -> Option<u64> {
+        Node::of(&*self.inode(number, cx)?).ok().map(Node::changes)
+    }
+
+    /// What stat(2) is to tell.
+    ///
+    /// # Errors
+    /// EIO: a file of no kind.
+    pub fn metadata(&self, attributes: &Attributes) -> Result<Metadata> {
+        let kind = FileKind::of_mode(attributes.mode).ok_or(Errno::EIO)?;
+        let (uid, gid) = match self.root_owner {
+            None => (attributes.uid, attributes.gid),
+            Some((uid, gid)) => {
+                (if attributes.uid == uid { 0 } else { NOBODY }, if attributes.gid == gid { 0 } else { NOBODY })
+            }
+        };
+        let time = |time: ninep::Time| Timestamp { seconds: time.seconds, nanoseconds: time.nanoseconds };
+        let mut metadata = Metadata::new(kind, attributes.mode & 0o7777).owned_by(uid, gid);
+        metadata.links = u32::try_from(attributes.links).unwrap_or(u32::MAX).max(1);
+        (metadata.size, metadata.blocks) = (attributes.size, attributes.blocks);
+        metadata.device = DeviceNumber::from_encoded(attributes.device);
+        metadata.accessed = time(attributes.accessed);
+        metadata.modified = time(attributes.modified);
+        metadata.changed = time(attributes.changed);
+        metadata.born = metadata.changed;
+        Ok(metadata)
+    }
+
+    /// The numbers by which the server knows an owner.
+    pub fn owner_there(&self, uid: u32, gid: u32) -> (u32, u32) {
+        match self.root_owner {
+            None => (uid, gid),
+            Some((root, group)) => (if uid == 0 { root } else { uid }, if gid == 0 { group } else { gid }),
+        }
+    }
+
+    /// Enters what a name was found to lead to, which `fid` stands for; `place` is the directory and the name, `None` for the root. `changes` is what was known before it was asked about.
+    ///
+    /// # Errors
+    /// EIO: a directory that is in itself. ENOMEM.
+    pub fn enter(
+        &self,
+        place: Option<(&TempRc<'_, Inode>, &[u8])>,
+        fid: StrongRc<Fid>,
+        attributes: &Attributes,
+        target: Vec<u8>,
+        changes: Option<u64>,
+        cx: &Cx,
+    ) -> Result<StrongRc<Inode>> {
+        let number = attributes.qid.path;
+        let metadata = self.metadata(attributes)?;
+        let kind = FileKind::of_mode(metadata.mode).ok_or(Errno::EIO)?;
+        if let Some(inode) = self.inodes.get(number, cx) {
+            if inode.kind == kind && !inode.dentry.lock(cx).is_removed {
+                let node = Node::of(&inode)?;
+                if let Some((directory, name)) = place {
+                    node.is_at(&inode, directory, name, cx)?;
+                }
+                node.replace_fid(fid, cx);
+                node.update(&inode, attributes, metadata, changes, cx);
+                return inode.share().ok_or(Errno::ESTALE);
+            }
+            self.forget(number, cx);
+        }
+        crate::memory::admit()?;
+        let inode = self.inodes.get_or_insert(number, cx, || {
+            let file_system = self.file_system.upgrade(cx)?.share().ok_or(Errno::EIO)?;
+            let dentry = place.map_or_else(Dentry::default, |(directory, name)| Dentry::new(directory, name));
+            let parent = place.map(|(directory, _)| directory.share().ok_or(Errno::ESTALE)).transpose()?;
+            let node = Node::new(self.name, self.names.share(), fid, parent, attributes, target);
+            Ok(Inode::new(file_system, number, metadata, dentry, Box::new(node)))
+        })?;
+        Node::of(&inode)?.is_of(inode.downgrade(), cx);
+        inode.share().ok_or(Errno::ESTALE)
+    }
+}
