@@ -148,6 +148,7 @@ impl First {
     fn begin_async(&self, cx: &mut Cx) -> core::result::Result<Current, ()> {
         reboot::at_end(drivers::tty::send_the_rest, cx);
         block::start_async(cx, drivers::virtio::block::find());
+        drivers::virtio::console::start_async(cx);
         fs::filesystems::mount_root(self.info.take_initramfs(cx), cx).map_err(|error| match error {
             Errno::ENOMEM => frame::println!("ebb: panic: no memory for the root file system"),
             _ => frame::println!("ebb: panic: the root file system cannot be unpacked: {error:?}"),
