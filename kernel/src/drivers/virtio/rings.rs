@@ -45,6 +45,8 @@ pub struct Rings {
     memory: Option<Memory>,
     /// What was received and not read yet: which part of the memory.
     unread: Option<core::ops::Range<usize>>,
+    /// How many buffers the device got that it was not told of.
+    untold: usize,
 }
 
 struct Memory {
@@ -55,7 +57,7 @@ struct Memory {
 impl Rings {
     /// A stream through these queues. Nothing is received before [`begin`](Self::begin).
     pub fn new(receive: Queue<()>, send: Queue<()>) -> Self {
-        Rings { receive, send, memory: None, unread: None }
+        Rings { receive, send, memory: None, unread: None, untold: 0 }
     }
 
     /// Gives the device buffers to fill, if it has none yet; false if there is no memory for them.
@@ -81,6 +83,7 @@ impl Rings {
             let segment = Segment { address, len: RECEIVE_BYTES as u32, is_written: true };
             // There is a slot, and one segment needs no memory.
             let _ = self.receive.push(&[segment], ());
+            self.untold += 1;
         }
     }
 
@@ -190,8 +193,13 @@ impl Rings {
         self.send.under_way() < SEND_BUFFERS || self.send.has_done() || self.send.ask_to_be_told()
     }
 
-    /// Whether the device must be told that it got buffers to fill.
+    /// Whether the device must be told that it got buffers to fill: where it has filled all, it is told of half of them together, or of those that there are when nothing is left to be read. To be told keeps it from
+    /// its work.
     pub fn must_tell_receiver(&mut self) -> bool {
+        if self.untold < RECEIVE_BUFFERS / 2 && (self.unread.is_some() || self.receive.has_done()) {
+            return false;
+        }
+        self.untold = 0;
         self.receive.must_tell()
     }
 
