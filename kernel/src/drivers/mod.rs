@@ -1,4 +1,4 @@
-//! Terminals, disks and the memory devices.
+//! Terminals, disks, ports to the host and the memory devices.
 //!
 //! | major | minor | name | where |
 //! | --- | --- | --- | --- |
@@ -6,6 +6,7 @@
 //! | 4 | 64.. | ttyS0 to ttyS3 | [`tty`] |
 //! | 5 | 0 1 2 | tty console ptmx | [`tty`] |
 //! | 136 | any | pts/N | [`tty`] |
+//! | 249 | 16d+n | vport0p1 ... | [`vport`], over [`virtio`] |
 //! | 254 (block) | any | vda, vda1 ... | [`disk`], over [`virtio`] |
 
 pub mod disk;
@@ -14,6 +15,7 @@ pub mod memory;
 pub mod random;
 pub mod tty;
 pub mod virtio;
+pub mod vport;
 
 use crate::current::Current;
 use crate::fs::{DeviceNode, DeviceNumber, Driver, FileKind, OpenDevice, OpenFlags};
@@ -37,6 +39,7 @@ pub const DRIVERS: &[Driver] = &[
         last_minor: u32::MAX,
         open: |device, flags, _, cx| Ok(disk::open(device, flags, cx)?),
     },
+    driver(vport::MAJOR, 0, u32::MAX, |device, _, _, cx| Ok(vport::open(device.minor, cx)?)),
     driver(136, 0, u32::MAX, |device, flags, me, cx| Ok(tty::open_slave(device.minor, flags, Current::of(me)?, cx)?)),
 ];
 

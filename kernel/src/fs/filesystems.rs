@@ -21,7 +21,7 @@ use super::types::{Origin, register_types};
 use super::{Creation, DeviceNumber, FileKind, FileSystemType, Instance, MOUNTS, Mount, MountFlags, Path};
 use super::{devpts, sysfs};
 use crate::block;
-use crate::drivers::{DRIVERS, NODES};
+use crate::drivers::{DRIVERS, NODES, vport};
 use crate::error::{Errno, Result};
 use crate::step::at_once;
 
@@ -74,16 +74,14 @@ fn devices(cx: &Cx) -> Result<Instance> {
             };
         }
     }
-    for volume in block::disks(cx).into_iter().flat_map(|disk| disk.volumes(cx)) {
-        let what = Creation {
-            kind: FileKind::BlockDevice,
-            permissions: 0o660,
-            uid: 0,
-            gid: 0,
-            device: DeviceNumber { major: block::MAJOR, minor: volume.minor() },
-            target: &[],
-        };
-        at_once(root.ops.create(&root, volume.name().as_bytes(), &what, cx))?;
+    let volumes = block::disks(cx).into_iter().flat_map(|disk| disk.volumes(cx));
+    let disks = volumes.map(|volume| (FileKind::BlockDevice, 0o660, volume.name(), (block::MAJOR, volume.minor())));
+    let ports = vport::ports(cx).into_iter();
+    let ports = ports.map(|port| (FileKind::CharacterDevice, 0o600, port.file, (vport::MAJOR, port.minor)));
+    for (kind, permissions, name, (major, minor)) in disks.chain(ports) {
+        let device = DeviceNumber { major, minor };
+        let what = Creation { kind, permissions, uid: 0, gid: 0, device, target: &[] };
+        at_once(root.ops.create(&root, name.as_bytes(), &what, cx))?;
     }
     for name in ["pts", "shm"] {
         make_directory(&root, name.as_bytes(), if name == "shm" { 0o1777 } else { 0o755 }, cx)?;

@@ -1,6 +1,6 @@
 //! A machine that runs, and the programs that run in it, one after the other.
 //!
-//! Everything that happens comes as an [`Event`] through one channel, from the thread that reads the line, from the one
+//! Everything that happens comes as an [`Event`] through one channel, from the threads that read the lines, from the one
 //! that reads a program's input, and from [`Remote`]s; the caller's thread takes them one by one and is the only one that
 //! writes to the line.
 
@@ -8,12 +8,12 @@ use crate::console::Log;
 use crate::error::Doing;
 use crate::image::Image;
 use crate::kernel::PowerState;
-use crate::line::{LineWriter, read_line};
+use crate::line::{LineWriter, read_lines};
 use crate::program::{Input, Program};
-use crate::qemu::{Qemu, lacks_memory};
+use crate::qemu::{Ports, Qemu, lacks_memory};
 use crate::statistics::Statistics;
 use crate::{ConsoleUse, Error, Machine, Result};
-use ebb_protocol::flow::Window;
+use ebb_protocol::flow::{Line, Window};
 use ebb_protocol::{Exit, OutputStream, StartError, ToGuest, ToHost};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -29,8 +29,6 @@ mod tests;
 
 /// Credit for output goes back in portions of at least this many bytes.
 const CREDIT_PORTION_BYTES: usize = 32 * 1024;
-/// The most bytes of input in one message.
-const INPUT_CHUNK_BYTES: usize = 4096;
 /// How long a program that was killed at its time limit may take to be gone.
 const KILL_LIMIT: Duration = Duration::from_secs(120);
 
@@ -114,7 +112,7 @@ impl Guest {
         let (sender, events) = channel();
         connect(Remote { sender: sender.clone() });
         let mut qemu = Qemu::start(&machine, &archive, crate::image::AGENT_PATH, directory.path())?;
-        let Some((console, line)) = qemu.ports.take() else {
+        let Some(Ports { console, serial, port }) = qemu.ports.take() else {
             return Err(Error::Died { why: "QEMU has no serial ports".into(), log: None });
         };
         let log = Log::default();
@@ -122,17 +120,16 @@ impl Guest {
             ConsoleUse::Interactive => (None, Some(console)),
             shown => (Some(log.keep(console, shown == ConsoleUse::Shown)), None),
         };
-        let reading_half = line.try_clone().doing(|| "connecting to the guest".into())?;
+        let connecting = || "connecting to the guest".to_owned();
         let to_events = sender.clone();
-        std::thread::spawn(move || {
-            read_line(reading_half, |message| {
-                to_events.send(message.map_or_else(Event::LineDown, Event::Message)).is_ok()
-            });
+        let (serial_writer, port_writer) = (LineWriter::new(Line::Serial, &serial), LineWriter::new(Line::Port, &port));
+        let chosen = read_lines([(Line::Serial, serial), (Line::Port, port)], move |message| {
+            to_events.send(message.map_or_else(Event::LineDown, Event::Message)).is_ok()
         });
         let mut guest = Self {
             machine,
             qemu,
-            line: LineWriter::new(line),
+            line: serial_writer.doing(connecting)?,
             events,
             sender,
             log,
@@ -145,6 +142,9 @@ impl Guest {
             _directory: directory,
         };
         guest.kernel_boot_time = guest.wait_until_ready(started)?;
+        if chosen.get() == Some(&Line::Port) {
+            guest.line = port_writer.doing(connecting)?;
+        }
         guest.boot_time = started.elapsed();
         Ok(guest)
     }
@@ -239,7 +239,7 @@ impl Guest {
         let feed = match input {
             Input::Null => None,
             Input::Stream(reader) | Input::Terminal { keys: reader, .. } => {
-                Some(Feed::start(reader, self.runs, self.sender.clone()))
+                Some(Feed::start(reader, self.line.kind().input_bytes(), self.runs, self.sender.clone()))
             }
         };
         let mut run = Run { guest: self, feed, sink, ended: false, owed_bytes: [0; 2], closed: [false; 2] };
@@ -491,11 +491,12 @@ struct FeedState {
 }
 
 impl Feed {
-    fn start(mut reader: Box<dyn Read + Send>, run: u64, events: Sender<Event>) -> Self {
+    /// Reads at most `most` bytes for a message.
+    fn start(mut reader: Box<dyn Read + Send>, most: usize, run: u64, events: Sender<Event>) -> Self {
         let state = Arc::new((Mutex::new(FeedState { window: Window::full(), stopped: false }), Condvar::new()));
         let feed = Self { state: state.clone() };
         std::thread::spawn(move || {
-            let mut bytes = [0; INPUT_CHUNK_BYTES];
+            let mut bytes = vec![0; most];
             loop {
                 let room = {
                     let (lock, changed) = &*state;
@@ -506,7 +507,7 @@ impl Feed {
                     if state.stopped {
                         return;
                     }
-                    state.window.available_bytes().min(INPUT_CHUNK_BYTES)
+                    state.window.available_bytes().min(most)
                 };
                 let count = match reader.read(&mut bytes[..room]) {
                     Ok(count) => count,

@@ -4,6 +4,7 @@ use crate::error::Doing;
 use crate::kernel::PowerState;
 use crate::volume;
 use crate::{Disk, Error, Machine, Result, Volume};
+use ebb_protocol::flow::PORT_NAME;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -38,12 +39,22 @@ fn find_in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file())
 }
 
+/// The ways into a machine.
+pub(crate) struct Ports {
+    /// The kernel's console.
+    pub console: UnixStream,
+    /// The two lines to the agent, of which it chooses one.
+    pub serial: UnixStream,
+    /// The same.
+    pub port: UnixStream,
+}
+
 /// A running QEMU; ends when dropped.
 pub(crate) struct Qemu {
     child: Child,
     stderr: PathBuf,
-    /// The console and the line to the agent.
-    pub ports: Option<(UnixStream, UnixStream)>,
+    /// The ways into it, once.
+    pub ports: Option<Ports>,
 }
 
 impl Qemu {
@@ -57,8 +68,8 @@ impl Qemu {
             return Err(Error::NoVolumes);
         }
         let doing = || "starting QEMU".to_owned();
-        let console = listen(&directory.join("console")).doing(doing)?;
-        let line = listen(&directory.join("line")).doing(doing)?;
+        let listen = |name| listen(&directory.join(name)).doing(doing);
+        let (console, serial, port) = (listen("console")?, listen("serial")?, listen("port")?);
         let stderr = directory.join("stderr");
 
         // Where it exists, `setpriv` ends QEMU with this process, however that ends.
@@ -83,11 +94,15 @@ impl Qemu {
             .arg("-append")
             .arg(machine.kernel.command_line(quiet, &machine.kernel_options, init, &machine.agent_words()))
             .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
-        for name in ["console", "line"] {
+        for name in ["console", "serial", "port"] {
             let path = directory.join(name);
             command.arg("-chardev").arg(format!("socket,id={name},path={}", path.display()));
-            command.args(["-serial", &format!("chardev:{name}")]);
         }
+        // Port 0 would be a console.
+        command
+            .args(["-serial", "chardev:console", "-serial", "chardev:serial"])
+            .args(["-device", "virtio-serial-pci,max_ports=2"])
+            .args(["-device", &format!("virtserialport,nr=1,chardev=port,name={PORT_NAME}")]);
         for (number, disk) in machine.disks.iter().enumerate() {
             command.args(disk.arguments(number, machine.cpus.count()));
         }
@@ -107,8 +122,9 @@ impl Qemu {
         let mut qemu = Self { child, stderr, ports: None };
         let deadline = Instant::now() + START_LIMIT;
         let console = qemu.accept(&console, deadline, machine)?;
-        let line = qemu.accept(&line, deadline, machine)?;
-        qemu.ports = Some((console, line));
+        let serial = qemu.accept(&serial, deadline, machine)?;
+        let port = qemu.accept(&port, deadline, machine)?;
+        qemu.ports = Some(Ports { console, serial, port });
         Ok(qemu)
     }
 

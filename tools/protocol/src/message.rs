@@ -2,7 +2,7 @@
 //!
 //! Numbers are little-endian; a byte string is a `u32` length and the bytes; a list is a `u32` count and its items.
 
-use crate::wire::{Frame, WireError};
+use crate::wire::{self, Frame, WireError};
 
 /// What the host says to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,9 +170,53 @@ impl std::fmt::Display for Exit {
     }
 }
 
+impl OutputStream {
+    fn number(self) -> u8 {
+        match self {
+            OutputStream::Stdout => 1,
+            OutputStream::Stderr => 2,
+        }
+    }
+}
+
+/// The kind of [`ToHost::Output`].
+const OUTPUT: u8 = 67;
+/// Before the bytes of such a message: the frame's header, the stream, the length.
+const OUTPUT_HEAD_BYTES: usize = wire::HEADER_BYTES + 5;
+/// How much longer the frame of such a message is than its bytes.
+pub const OUTPUT_FRAME_BYTES: usize = OUTPUT_HEAD_BYTES + wire::CHECKSUM_BYTES;
+
+/// A frame for [`ToHost::Output`] whose bytes are read to where they are sent from.
+#[derive(Debug)]
+pub struct OutputFrame {
+    bytes: Vec<u8>,
+}
+
+impl OutputFrame {
+    /// A frame with room for so many bytes.
+    pub fn with_room(room: usize) -> Self {
+        Self { bytes: vec![0; room + OUTPUT_FRAME_BYTES] }
+    }
+
+    /// Where the bytes go.
+    pub fn room(&mut self) -> &mut [u8] {
+        let end = self.bytes.len() - wire::CHECKSUM_BYTES;
+        &mut self.bytes[OUTPUT_HEAD_BYTES..end]
+    }
+
+    /// The message of the first `count` bytes of the room.
+    pub fn seal(&mut self, stream: OutputStream, count: usize) -> &[u8] {
+        let frame = &mut self.bytes[..count + OUTPUT_FRAME_BYTES];
+        frame[wire::HEADER_BYTES] = stream.number();
+        frame[wire::HEADER_BYTES + 1..OUTPUT_HEAD_BYTES].copy_from_slice(&(count as u32).to_le_bytes());
+        wire::seal(OUTPUT, frame);
+        frame
+    }
+}
+
 impl ToGuest {
     /// The message as a frame.
-    pub fn to_frame(&self) -> Frame {
+    pub fn to_frame(&self) -> Frame<'static> {
         let mut out = Fields::default();
         let kind = match self {
             Self::Start(start) => {
@@ -220,11 +264,11 @@ impl ToGuest {
             }
             Self::Shutdown => 8,
         };
-        Frame { kind, payload: out.payload }
+        Frame { kind, payload: out.payload.into() }
     }
 
     /// What the frame means; [`WireError::Malformed`] if nothing.
-    pub fn from_frame(frame: &Frame) -> Result<Self, WireError> {
+    pub fn from_frame(frame: &Frame<'_>) -> Result<Self, WireError> {
         let mut fields = Reader { rest: &frame.payload };
         let message = match frame.kind {
             1 => Self::Start(Start {
@@ -256,7 +300,7 @@ impl ToGuest {
 
 impl ToHost {
     /// The message as a frame.
-    pub fn to_frame(&self) -> Frame {
+    pub fn to_frame(&self) -> Frame<'static> {
         let mut out = Fields::default();
         let kind = match self {
             Self::Ready { boot_ns } => {
@@ -270,7 +314,7 @@ impl ToHost {
             Self::Output(stream, bytes) => {
                 out.stream(*stream);
                 out.bytes(bytes);
-                67
+                OUTPUT
             }
             Self::StdinCredit(count) => {
                 out.u32(*count);
@@ -313,16 +357,16 @@ impl ToHost {
                 73
             }
         };
-        Frame { kind, payload: out.payload }
+        Frame { kind, payload: out.payload.into() }
     }
 
     /// What the frame means; [`WireError::Malformed`] if nothing.
-    pub fn from_frame(frame: &Frame) -> Result<Self, WireError> {
+    pub fn from_frame(frame: &Frame<'_>) -> Result<Self, WireError> {
         let mut fields = Reader { rest: &frame.payload };
         let message = match frame.kind {
             65 => Self::Ready { boot_ns: fields.u64()? },
             66 => Self::Received(fields.u32()?),
-            67 => Self::Output(fields.stream()?, fields.bytes()?),
+            OUTPUT => Self::Output(fields.stream()?, fields.bytes()?),
             68 => Self::StdinCredit(fields.u32()?),
             69 => Self::StdinClosed,
             70 => Self::Exited(match (fields.u8()?, fields.u8()?) {
@@ -394,10 +438,7 @@ impl Fields {
     }
 
     fn stream(&mut self, stream: OutputStream) {
-        self.u8(match stream {
-            OutputStream::Stdout => 1,
-            OutputStream::Stderr => 2,
-        });
+        self.u8(stream.number());
     }
 }
 
@@ -522,12 +563,21 @@ mod tests {
     }
 
     #[test]
+    fn output_that_was_read_into_its_frame_is_the_same_message() {
+        let mut frame = OutputFrame::with_room(100);
+        frame.room()[..5].copy_from_slice(b"bytes");
+        let message = ToHost::Output(OutputStream::Stderr, b"bytes".to_vec());
+        assert_eq!(frame.seal(OutputStream::Stderr, 5), message.to_frame().encode());
+        assert_eq!(frame.room().len(), 100);
+    }
+
+    #[test]
     fn a_shortened_or_lengthened_message_is_refused() {
-        fn check(mut frame: Frame, is_refused: impl Fn(&Frame) -> bool) {
-            frame.payload.push(0);
+        fn check(mut frame: Frame<'_>, is_refused: impl Fn(&Frame<'_>) -> bool) {
+            frame.payload.to_mut().push(0);
             assert!(is_refused(&frame), "{frame:?}");
-            frame.payload.pop();
-            if frame.payload.pop().is_some() {
+            frame.payload.to_mut().pop();
+            if frame.payload.to_mut().pop().is_some() {
                 assert!(is_refused(&frame), "{frame:?}");
             }
         }
@@ -541,7 +591,7 @@ mod tests {
 
     #[test]
     fn a_list_that_claims_to_be_huge_is_refused_without_being_allocated() {
-        let frame = Frame { kind: 1, payload: vec![0, 0, 0, 0, 255, 255, 255, 255] };
+        let frame = Frame { kind: 1, payload: vec![0, 0, 0, 0, 255, 255, 255, 255].into() };
         assert_eq!(ToGuest::from_frame(&frame), Err(WireError::Malformed("too short")));
     }
 

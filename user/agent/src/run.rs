@@ -14,15 +14,12 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-
-/// The most bytes that travel in one message of output.
-const CHUNK_BYTES: usize = 8192;
 
 /// A program that was started and whose end has not been reported yet.
 pub struct Run {
@@ -102,7 +99,9 @@ fn window_size(rows: u16, columns: u16) -> Winsize {
 
 struct Input {
     pipe: File,
-    queue: VecDeque<u8>,
+    /// What came from the host, and how much of the first part is written.
+    queue: VecDeque<Vec<u8>>,
+    written: usize,
     ends: bool,
 }
 
@@ -162,7 +161,7 @@ impl Run {
         Ok(Self {
             pid: Pid::from_child(&child),
             exit: None,
-            stdin: streams.stdin.map(|pipe| Input { pipe, queue: VecDeque::new(), ends: false }),
+            stdin: streams.stdin.map(|pipe| Input { pipe, queue: VecDeque::new(), written: 0, ends: false }),
             outputs: [output(OutputStream::Stdout, Some(streams.stdout)), output(OutputStream::Stderr, streams.stderr)],
             terminal: streams.terminal,
             group,
@@ -188,9 +187,9 @@ impl Run {
     }
 
     /// Takes bytes for the program's standard input.
-    pub fn queue_input(&mut self, bytes: &[u8]) {
+    pub fn queue_input(&mut self, bytes: Vec<u8>) {
         if let Some(input) = &mut self.stdin {
-            input.queue.extend(bytes);
+            input.queue.push_back(bytes);
         }
     }
 
@@ -207,10 +206,14 @@ impl Run {
     /// Writes as much input as the program's pipe takes, and gives the host credit for it.
     pub fn pass_input(&mut self, line: &mut Line) -> io::Result<()> {
         let Some(input) = &mut self.stdin else { return Ok(()) };
-        let (first, _) = input.queue.as_slices();
-        match input.pipe.write(first) {
+        let Some(first) = input.queue.front() else { return Ok(()) };
+        match input.pipe.write(&first[input.written..]) {
             Ok(count) => {
-                input.queue.drain(..count);
+                input.written += count;
+                if input.written == first.len() {
+                    input.queue.pop_front();
+                    input.written = 0;
+                }
                 if input.ends && input.queue.is_empty() {
                     self.stdin = None;
                 }
@@ -228,15 +231,10 @@ impl Run {
     /// Reads once from one output stream and sends it to the host.
     pub fn pass_output(&mut self, index: usize, line: &mut Line) -> io::Result<()> {
         let output = &mut self.outputs[index];
-        let Some(pipe) = &mut output.pipe else { return Ok(()) };
-        let mut bytes = [0; CHUNK_BYTES];
-        let room = output.window.available_bytes().min(CHUNK_BYTES);
-        match pipe.read(&mut bytes[..room]) {
+        let Some(pipe) = &output.pipe else { return Ok(()) };
+        match line.pass_output(pipe, output.stream, output.window.available_bytes())? {
             Ok(0) => output.pipe = None,
-            Ok(count) => {
-                output.window.spend(count);
-                line.send(&ToHost::Output(output.stream, bytes[..count].to_vec()))?;
-            }
+            Ok(count) => output.window.spend(count),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             // Of a terminal: the last process has closed it.
             Err(_) => output.pipe = None,

@@ -97,7 +97,7 @@ fn obey(own_path: &OsStr, message: ToGuest, run: &mut Option<Run>, line: &mut Li
         (ToGuest::Start(_), Some(_)) => {
             return Err(io::Error::other("the host started a program while another one runs"));
         }
-        (ToGuest::Stdin(bytes), Some(program)) => program.queue_input(&bytes),
+        (ToGuest::Stdin(bytes), Some(program)) => program.queue_input(bytes),
         (ToGuest::StdinEof, Some(program)) => program.end_input(),
         (ToGuest::Signal(number), Some(program)) => program.signal(number),
         (ToGuest::Credit(stream, count), Some(program)) => program.refund(stream, count as usize),

@@ -245,7 +245,8 @@ fn queue(transport: &Transport, number: usize, largest_segment: u32) -> Option<D
     let id = QUEUES.fetch_add(1, Ordering::Relaxed);
     let done: &'static WaitList = Box::leak(Box::new(WaitList::new()));
     DONE_IN.get(id)?.set(Some(done));
-    let (queue, doorbell, interrupt) = transport.queue(number as u16, number, interrupted, id)?;
+    let interrupt = transport.interrupt(number as u16, number, interrupted, id)?;
+    let (queue, doorbell) = transport.queue(number as u16, number as u16)?;
     let headers = DmaCoherent::new(transport.domain(), 0)?;
     let ring = SpinLock::new(Ring { queue, headers, largest_segment });
     Some(DiskQueue { ring, doorbell, done, _interrupt: interrupt })

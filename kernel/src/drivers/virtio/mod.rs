@@ -5,12 +5,16 @@
 //! | `pci` | a device on PCI: features, status, queues, interrupts (2.1, 2.2, 3.1, 4.1) |
 //! | `queue` | a split virtqueue (2.7) |
 //! | `block` | disks (5.2) |
+//! | `console`, `port`, `rings` | streams of bytes to the host, with names (5.3): the device, one of its ports, its two queues |
 //! | `ninep` | directories of the host |
 //!
 //! A device is not trusted to keep to the rules: whatever it says is compared with what it was given. One that says what cannot be is *broken*: it is cut off from memory, all its requests fail with EIO,
 //! and so do all that come.
 
 pub mod block;
+pub mod console;
 pub mod ninep;
 mod pci;
-mod queue;
+pub mod port;
+pub mod queue;
+mod rings;

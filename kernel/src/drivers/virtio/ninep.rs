@@ -111,7 +111,8 @@ impl Server {
         let done: &'static WaitList = Box::leak(Box::new(WaitList::new()));
         let Some(place) = DONE_IN.get(id) else { return fail(&transport, "there are too many") };
         place.set(Some(done));
-        let Some((mut queue, doorbell, interrupt)) = transport.queue(0, 0, interrupted, id) else {
+        let interrupt = transport.interrupt(0, 0, interrupted, id);
+        let (Some(interrupt), Some((queue, doorbell))) = (interrupt, transport.queue(0, 0)) else {
             return fail(&transport, "it has no queue with an interrupt, or there is no memory for one");
         };
         // The message and the reply are segments, too.

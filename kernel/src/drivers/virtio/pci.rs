@@ -190,14 +190,13 @@ impl Transport {
         config
     }
 
-    /// Sets queue `number` up, whose interrupts `handler` gets, called with `id`, on a core. `None` if the device has no such queue, or there is no memory.
-    pub fn queue<T>(
-        &self,
-        number: u16,
-        core: usize,
-        handler: fn(&IrqCx, usize),
-        id: usize,
-    ) -> Option<(Queue<T>, Doorbell, Interrupt)> {
+    /// The interrupt of entry `entry`, which `handler` gets, called with `id`, on a core. `None` if the device has no such interrupt, it is in use, or there are no vectors left.
+    pub fn interrupt(&self, entry: u16, core: usize, handler: fn(&IrqCx, usize), id: usize) -> Option<Interrupt> {
+        self.device.interrupt(entry.into(), core % cpu::count(), handler, id)
+    }
+
+    /// Sets queue `number` up, of which the interrupt of entry `entry` tells. `None` if the device has no such queue, or there is no memory.
+    pub fn queue<T>(&self, number: u16, entry: u16) -> Option<(Queue<T>, Doorbell)> {
         self.common.write(QUEUE_SELECT, number);
         let most: u16 = self.common.read(QUEUE_SIZE);
         if most == 0 || self.common.read::<u16>(QUEUE_ENABLE) != 0 {
@@ -207,10 +206,9 @@ impl Transport {
         let size = if size.is_power_of_two() { size } else { size.next_power_of_two() / 2 };
         let features = Features { indirect: self.has(INDIRECT), event_index: self.has(EVENT_INDEX) };
         let queue = Queue::new(size, features, self.domain())?;
-        let interrupt = self.device.interrupt(number.into(), core % cpu::count(), handler, id)?;
         self.common.write(QUEUE_SIZE, size);
-        self.common.write(QUEUE_VECTOR, number);
-        if self.common.read::<u16>(QUEUE_VECTOR) != number {
+        self.common.write(QUEUE_VECTOR, entry);
+        if self.common.read::<u16>(QUEUE_VECTOR) != entry {
             return None;
         }
         for (register, address) in QUEUE_ADDRESSES.into_iter().zip(queue.addresses()?) {
@@ -219,7 +217,7 @@ impl Transport {
         let at = usize::from(self.common.read::<u16>(QUEUE_NOTIFY)).checked_mul(self.notify_multiplier)?;
         let window = self.notify.part(at, size_of::<u16>())?;
         self.common.write(QUEUE_ENABLE, 1_u16);
-        Some((queue, Doorbell { window, queue: number }, interrupt))
+        Some((queue, Doorbell { window, queue: number }))
     }
 
     /// The queues are set up: the device may begin.

@@ -1,7 +1,7 @@
 //! [`Queue`]: a split virtqueue (2.7), of requests that carry a `T` each.
 //!
 //! The ring has a *slot* for each request under way, always the same descriptors. Where the device takes indirect descriptors a slot is one of the ring's, which leads to a table of the slot's own; where not, it is some of
-//! the ring's, one behind the other. So which slot a request has says all that there is to know, nothing is searched, and what the device says is easily judged: it may only name slots that are under way, each once, and
+//! the ring's, one behind the other. (A request of one segment needs no table.) So which slot a request has says all that there is to know, nothing is searched, and what the device says is easily judged: it may only name slots that are under way, each once, and
 //! not have written more than it was given.
 //!
 //! In memory: the descriptors, what is made available, what was used; each at an offset as aligned as it must be.
@@ -126,10 +126,20 @@ impl<T> Queue<T> {
         if self.features.indirect { INDIRECT_DESCRIPTORS } else { self.width }
     }
 
-    /// The slot that the next request gets; `None` if all are under way or there is no memory for its table.
-    pub fn next_slot(&mut self) -> Option<usize> {
-        let slot = *self.free.last()?;
-        if self.features.indirect && self.slots[slot].table.is_none() {
+    /// How many requests are under way.
+    pub fn under_way(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// The slot that the next request gets: of those that are free the one that became so last. `None` if all are under way.
+    pub fn next_slot(&self) -> Option<usize> {
+        self.free.last().copied()
+    }
+
+    /// The slot for a request of so many segments, with a table if it needs one.
+    fn slot_for(&mut self, segments: usize) -> Option<usize> {
+        let slot = self.next_slot()?;
+        if segments > self.width && self.slots[slot].table.is_none() {
             self.slots[slot].table = Some(DmaCoherent::new(self.domain, 0)?);
         }
         Some(slot)
@@ -138,15 +148,15 @@ impl<T> Queue<T> {
     /// Makes a request available to the device, in the slot that [`next_slot`](Self::next_slot) named. It has from one to [`most_segments`](Self::most_segments) segments; first those that the device reads.
     ///
     /// # Errors
-    /// There is no slot, or it has too few or too many segments.
+    /// There is no slot, it has too few or too many segments, or there is no memory for its table.
     pub fn push(&mut self, segments: &[Segment], request: T) -> Result<(), T> {
         if segments.is_empty() || segments.len() > self.most_segments() {
             return Err(request);
         }
-        let Some(slot) = self.next_slot() else { return Err(request) };
+        let Some(slot) = self.slot_for(segments.len()) else { return Err(request) };
         self.free.pop();
         let head = slot * self.width;
-        match &self.slots[slot].table {
+        match self.slots[slot].table.as_ref().filter(|_| segments.len() > self.width) {
             Some(table) => {
                 write_chain(table, 0, segments);
                 let len = (segments.len() * DESCRIPTOR) as u32;
@@ -191,7 +201,7 @@ impl<T> Queue<T> {
         if done == 0 {
             return Ok(None);
         }
-        if done > self.slots.len() - self.free.len() {
+        if done > self.under_way() {
             return Err(Broken);
         }
         let entry = self.used_at + 4 + 8 * usize::from(self.used % self.size);
@@ -210,13 +220,18 @@ impl<T> Queue<T> {
         Ok(Some((request, slot, len)))
     }
 
+    /// Whether the device says that it has done something.
+    pub fn has_done(&self) -> bool {
+        self.memory.load::<u16>(self.used_at + 2) != self.used
+    }
+
     /// Asks to be told of the next request that is done; whether one is by now, of which the device may not tell.
     pub fn ask_to_be_told(&mut self) -> bool {
         if self.features.event_index {
             self.memory.store(self.available_at + 4 + 2 * usize::from(self.size), self.used);
         }
         fence(Ordering::SeqCst);
-        self.memory.load::<u16>(self.used_at + 2) != self.used
+        self.has_done()
     }
 
     /// Takes out what is under way: the device is cut off, or gone.

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use frame::Cx;
 
-use super::Entry;
+use super::{Entry, ports};
 use crate::block::{Disk, Limits, MAJOR, Volume, disks};
 
 type Entries = Vec<(String, Entry)>;
@@ -42,7 +42,7 @@ pub fn directories(cx: &Cx) -> Entries {
     let none = || directory("char", Vec::new());
     [
         directory("block", whole),
-        directory("class", [directory("block", by_name)]),
+        directory("class", [directory("block", by_name), ports::class(cx)]),
         directory("dev", [directory("block", by_number), none()]),
     ]
     .into()

@@ -1,7 +1,8 @@
-//! What there is of sysfs: how many processors the machine has ([`processors`]), its disks ([`disks`]), and else directories without anything in them, so that programs
+//! What there is of sysfs: how many processors the machine has ([`processors`]), its disks ([`disks`]), its ports to the host ([`ports`]), and else directories without anything in them, so that programs
 //! that look there find nothing rather than an error.
 
 mod disks;
+mod ports;
 mod processors;
 
 use alloc::boxed::Box;
@@ -61,6 +62,7 @@ pub fn new(cx: &Cx) -> Result<Instance> {
     let file_system = FileSystem::new("sysfs", MAGIC, Vec::new());
     let system = [("cpu".into(), processors::directory(frame::cpu::count()))];
     let mut devices = disks::devices(cx);
+    devices.push(ports::devices(cx));
     devices.push(("system".into(), Entry::Directory(system.into())));
     let names = ["bus", "kernel", "module"];
     let mut entries: Vec<_> = names.iter().map(|&name| (name.into(), Entry::Directory(Vec::new()))).collect();

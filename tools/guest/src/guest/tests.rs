@@ -15,7 +15,7 @@ fn guest() -> (Guest, UnixStream) {
     let guest = Guest {
         machine: Machine::new(Kernel::Ebb("never-loaded".into())),
         qemu: Qemu::stand_in(directory.path()),
-        line: LineWriter::new(line),
+        line: LineWriter::new(Line::Serial, &line).expect("a writer"),
         events,
         sender,
         log: Log::default(),

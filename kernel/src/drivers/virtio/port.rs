@@ -1,0 +1,271 @@
+//! [`Port`]: one of the streams of a [console device](super::console) (5.3).
+//!
+//! Reads and writes are steps on its [`Rings`], with no task between a program and the device: the interrupt's handler wakes who waits. What the two sides say of the port itself (the device has it, it is open, its name)
+//! goes through the device's control queue, which has a task; here is what was said.
+//!
+//! Owner: the device, for ever, however often it is unplugged. Opened by one description at a time, whose end tells the host and forgets what nobody has read; that takes a look at each buffer.
+
+use alloc::boxed::Box;
+
+use frame::Cx;
+use frame::dma::Domain;
+use frame::mm::{Reader, Writer};
+use refs::{SpinLock, WaitList, Waker};
+
+use super::pci::Doorbell;
+use super::queue::Broken;
+use super::rings::{Failure, Rings};
+use crate::error::{Errno, Result};
+use crate::fs::Events;
+use crate::step::{Step, Stop};
+
+/// A stream of bytes each way between programs and the host.
+pub struct Port {
+    state: SpinLock<State>,
+    receive_bell: Doorbell,
+    send_bell: Doorbell,
+    readable: WaitList,
+    writable: WaitList,
+}
+
+struct State {
+    rings: Rings,
+    /// The device has it.
+    is_plugged: bool,
+    /// The device has said something of it besides.
+    is_announced: bool,
+    /// It is a console: nobody opens it.
+    is_console: bool,
+    /// A program has it open.
+    is_open: bool,
+    /// Somebody reads and writes at the host's end.
+    has_host: bool,
+    /// The device breaks the rules.
+    is_broken: bool,
+    name: Box<[u8]>,
+    /// What the device must be told: that the port is ready; whether it is open.
+    owes_ready: bool,
+    told_open: bool,
+}
+
+/// What the device says of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// It has it.
+    Plugged,
+    /// It has it no longer.
+    Unplugged,
+    /// It is a console.
+    Console,
+    /// Whether the host's end is open.
+    Host(bool),
+    /// What it is called.
+    Name(&'a [u8]),
+}
+
+/// What the device is to be told of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tell {
+    /// It can be used.
+    Ready,
+    /// Whether a program has it open.
+    Open(bool),
+}
+
+impl State {
+    /// # Errors
+    /// ENODEV: the device is gone.
+    fn check(&self) -> Result<()> {
+        if self.is_broken || !self.is_plugged { Err(Errno::ENODEV) } else { Ok(()) }
+    }
+}
+
+impl Port {
+    /// A port that the device has not spoken of yet.
+    pub fn new(rings: Rings, receive_bell: Doorbell, send_bell: Doorbell) -> Self {
+        Port {
+            state: SpinLock::new(State {
+                rings,
+                is_plugged: false,
+                is_announced: false,
+                is_console: false,
+                is_open: false,
+                has_host: false,
+                is_broken: false,
+                name: Box::default(),
+                owes_ready: false,
+                told_open: false,
+            }),
+            receive_bell,
+            send_bell,
+            readable: WaitList::new(),
+            writable: WaitList::new(),
+        }
+    }
+
+    /// Something has happened at the device.
+    pub fn wake_all(&self) {
+        self.readable.wake_all();
+        self.writable.wake_all();
+    }
+
+    /// Takes in what the device says of it.
+    pub fn hear(&self, said: Said<'_>, cx: &Cx) {
+        let mut state = self.state.lock(cx);
+        state.is_announced |= said != Said::Plugged;
+        match said {
+            Said::Plugged => (state.is_plugged, state.owes_ready) = (true, true),
+            Said::Unplugged => (state.is_plugged, state.has_host, state.told_open) = (false, false, false),
+            Said::Console => state.is_console = true,
+            Said::Host(is_there) => state.has_host = is_there,
+            Said::Name(name) => state.name = name.into(),
+        }
+        drop(state);
+        self.wake_all();
+    }
+
+    /// What the device must be told next, which is noted as said.
+    pub fn tell(&self, cx: &Cx) -> Option<Tell> {
+        let mut state = self.state.lock(cx);
+        if !state.is_plugged {
+            None
+        } else if core::mem::take(&mut state.owes_ready) {
+            Some(Tell::Ready)
+        } else if state.told_open != state.is_open {
+            state.told_open = state.is_open;
+            Some(Tell::Open(state.is_open))
+        } else {
+            None
+        }
+    }
+
+    /// From now on nothing goes through it.
+    pub fn give_up(&self, cx: &Cx) {
+        self.state.lock(cx).is_broken = true;
+        self.wake_all();
+    }
+
+    /// Whether the device has it.
+    pub fn is_plugged(&self, cx: &Cx) -> bool {
+        self.state.lock(cx).is_plugged
+    }
+
+    /// Whether the device has said more of it than that it has it.
+    pub fn is_announced(&self, cx: &Cx) -> bool {
+        self.state.lock(cx).is_announced
+    }
+
+    /// What the host calls it; may be empty.
+    pub fn name(&self, cx: &Cx) -> Box<[u8]> {
+        self.state.lock(cx).name.clone()
+    }
+
+    /// Begins to use it. The device must be [told](Self::tell).
+    ///
+    /// # Errors
+    /// ENXIO: it is a console. ENODEV: the device does not have it. EBUSY: it is open. ENOMEM.
+    pub fn open(&self, domain: &'static Domain, cx: &Cx) -> Result<()> {
+        let mut state = self.state.lock(cx);
+        state.check()?;
+        if state.is_console {
+            return Err(Errno::ENXIO);
+        }
+        if state.is_open {
+            return Err(Errno::EBUSY);
+        }
+        if !state.rings.begin(domain) {
+            return Err(Errno::ENOMEM);
+        }
+        state.is_open = true;
+        if state.rings.must_tell_receiver() {
+            self.receive_bell.ring();
+        }
+        Ok(())
+    }
+
+    /// Ends the use of it. The device must be [told](Self::tell).
+    pub fn close(&self) {
+        self.state.with(|state| {
+            state.is_open = false;
+            if state.is_broken || state.rings.forget_received().is_err() {
+                return;
+            }
+            if state.rings.must_tell_receiver() {
+                self.receive_bell.ring();
+            }
+        });
+    }
+
+    /// Reads what has come: 0 if the host is away and all was read. `Err` inside says that the device breaks the rules.
+    ///
+    /// # Errors
+    /// `Block`. ENODEV: the device is gone.
+    pub fn read(&self, to: &mut Writer<'_>, cx: &Cx) -> core::result::Result<Step<usize>, Broken> {
+        let mut state = self.state.lock(cx);
+        if let Err(error) = state.check() {
+            return Ok(Err(error.into()));
+        }
+        let outcome = state.rings.read(to);
+        if state.rings.must_tell_receiver() {
+            self.receive_bell.ring();
+        }
+        match outcome {
+            Ok(0) if to.remaining() > 0 && state.has_host => Ok(Err(Stop::Block)),
+            Ok(count) => Ok(Ok(count)),
+            Err(Failure::Fault(fault)) => Ok(Err(fault.into())),
+            Err(Failure::Broken) => Err(Broken),
+        }
+    }
+
+    /// Writes as much as there is room for. `Err` inside says that the device breaks the rules.
+    ///
+    /// # Errors
+    /// `Block`, also while the host is away. ENODEV: the device is gone.
+    pub fn write(&self, from: &mut Reader<'_>, cx: &Cx) -> core::result::Result<Step<usize>, Broken> {
+        let mut state = self.state.lock(cx);
+        if let Err(error) = state.check() {
+            return Ok(Err(error.into()));
+        }
+        if from.remaining() == 0 {
+            return Ok(Ok(0));
+        }
+        if !state.has_host {
+            return Ok(Err(Stop::Block));
+        }
+        let outcome = state.rings.write(from);
+        if state.rings.must_tell_sender() {
+            self.send_bell.ring();
+        }
+        match outcome {
+            Ok(0) => Ok(Err(Stop::Block)),
+            Ok(count) => Ok(Ok(count)),
+            Err(Failure::Fault(fault)) => Ok(Err(fault.into())),
+            Err(Failure::Broken) => Err(Broken),
+        }
+    }
+
+    /// poll(2), as Linux has it: the end of the host's side is HANG_UP, and can be read.
+    pub fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        if let Some(waker) = waker {
+            // Hang-ups wake these as well.
+            self.readable.register(waker, cx);
+            if interest.contains(Events::OUT) {
+                self.writable.register(waker, cx);
+            }
+        }
+        let mut state = self.state.lock(cx);
+        if state.check().is_err() {
+            return Events::ERROR | Events::HANG_UP;
+        }
+        let mut events = Events::empty();
+        if !state.has_host {
+            events |= Events::HANG_UP | Events::IN | Events::READ_NORMAL;
+        } else if interest.contains(Events::OUT) && state.rings.can_write() {
+            events |= Events::OUT | Events::WRITE_NORMAL;
+        }
+        if interest.contains(Events::IN) && state.rings.can_read() {
+            events |= Events::IN | Events::READ_NORMAL;
+        }
+        events & (interest | Events::ERROR | Events::HANG_UP)
+    }
+}
