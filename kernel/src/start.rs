@@ -147,7 +147,7 @@ impl Body for First {
 impl First {
     /// Everything before the first instruction of the first program. What fails is said on the console, quiet or not.
     fn begin_async(&self, cx: &mut Cx) -> core::result::Result<Current, ()> {
-        reboot::at_end(drivers::tty::send_the_rest, cx);
+        reboot::at_end(drivers::send_the_rest, cx);
         block::start_async(cx, drivers::virtio::block::find());
         drivers::virtio::console::start_async(cx);
         fs::remote::start_async(cx, drivers::virtio::ninep::find());

@@ -17,8 +17,16 @@ pub mod tty;
 pub mod virtio;
 pub mod vport;
 
+use frame::Cx;
+
 use crate::current::Current;
 use crate::fs::{DeviceNode, DeviceNumber, Driver, FileKind, OpenDevice, OpenFlags};
+
+/// Sends what programs have written to the host and is still in a queue: the machine is about to stop.
+pub fn send_the_rest(cx: &Cx) {
+    tty::send_the_rest(cx);
+    virtio::console::send_the_rest(cx);
+}
 
 /// Who opens which device nodes.
 pub const DRIVERS: &[Driver] = &[

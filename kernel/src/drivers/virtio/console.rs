@@ -53,6 +53,9 @@ const AT_ONCE: usize = 16;
 /// How long the start waits for the first port, in nanoseconds. A device answers at once, if its emulator runs.
 const PATIENCE: u64 = 100_000_000;
 
+/// How long the end waits for the host, in nanoseconds.
+const LAST_PATIENCE: u64 = 1_000_000_000;
+
 static DEVICES: [StaticRef<Console>; MOST_DEVICES] = [const { StaticRef::none() }; MOST_DEVICES];
 
 fn interrupted(_irq: &IrqCx, number: usize) {
@@ -100,6 +103,16 @@ pub fn start_async(cx: &mut Cx) {
                 crate::log!("a virtual console cannot be used: {why}");
                 break;
             }
+        }
+    }
+}
+
+/// Waits until the host has what was written to ports, a second at most: the machine is about to stop.
+pub fn send_the_rest(cx: &Cx) {
+    let deadline = Timeline::Boot.now() + LAST_PATIENCE;
+    for port in devices().flat_map(|console| &console.ports) {
+        while !port.has_sent(cx) && Timeline::Boot.now() < deadline {
+            core::hint::spin_loop();
         }
     }
 }

@@ -244,6 +244,12 @@ impl Port {
         }
     }
 
+    /// Whether the host has what was written, or never will.
+    pub fn has_sent(&self, cx: &Cx) -> bool {
+        let mut state = self.state.lock(cx);
+        state.check().is_err() || !state.has_host || state.rings.has_sent().unwrap_or(true)
+    }
+
     /// poll(2), as Linux has it: the end of the host's side is HANG_UP, and can be read.
     pub fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
         if let Some(waker) = waker {

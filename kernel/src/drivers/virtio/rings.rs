@@ -183,6 +183,15 @@ impl Rings {
         Ok(())
     }
 
+    /// Whether the device has taken all that was written.
+    ///
+    /// # Errors
+    /// The device breaks the rules.
+    pub fn has_sent(&mut self) -> Result<bool, Broken> {
+        self.take_back_sent()?;
+        Ok(self.send.under_way() == 0)
+    }
+
     /// Whether there is something to read; if not, the device will tell when there is.
     pub fn can_read(&mut self) -> bool {
         self.unread.is_some() || self.receive.has_done() || self.receive.ask_to_be_told()
