@@ -27,6 +27,10 @@ const LOCAL_X2APIC: u8 = 9;
 /// The processor can be used.
 const ENABLED: u32 = 1;
 
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
@@ -92,6 +96,29 @@ pub(crate) fn config_space(memory: &impl Physical, root_pointer: u64) -> Option<
         .filter_map(|entry| Some((u64_at(entry, 0)?, u32_at(entry, 8)?)))
         .find(|(base, buses)| *base != 0 && base % (1 << 20) == 0 && buses & 0xff_ffff == 0)
         .map(|(base, buses)| ConfigSpace { base, last_bus: (buses >> 24) as u8 })
+}
+
+/// No machine has more.
+const MOST_UNITS: usize = 64;
+
+/// Where the registers of the units are that keep devices of PCI's first segment from memory, found from the root pointer at physical address `root_pointer` (Intel VT-d specification 4.1: 8.1 DMAR, 8.3
+/// DRHD). `None` if the firmware names none, or one that cannot be.
+pub(crate) fn remapping_units(memory: &impl Physical, root_pointer: u64) -> Option<Vec<u64>> {
+    /// Behind the header of the table: the width of addresses, flags, and ten bytes that mean nothing.
+    const STRUCTURES: usize = HEADER_LEN + 12;
+    const UNIT: u16 = 0;
+    let dmar = find(memory, root_pointer, b"DMAR")?;
+    let mut found = Vec::new();
+    let mut rest = dmar.get(STRUCTURES..)?;
+    while !rest.is_empty() {
+        let (kind, len) = (u16_at(rest, 0)?, u16_at(rest, 2)?);
+        let (structure, behind) = rest.split_at_checked(usize::from(len).max(4))?;
+        if kind == UNIT && u16_at(structure, 6)? == 0 {
+            found.push(u64_at(structure, 8).filter(|at| *at != 0 && at % 4096 == 0 && !found.contains(at))?);
+        }
+        rest = behind;
+    }
+    Some(found).filter(|found| (1..=MOST_UNITS).contains(&found.len()))
 }
 
 /// The local controllers in a MADT.

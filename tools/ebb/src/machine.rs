@@ -19,6 +19,10 @@ pub struct MachineArguments {
     #[arg(long, value_name = "IMAGE[:ro]")]
     disk: Vec<Disk>,
 
+    /// Gives the machine an IOMMU, which keeps its devices from memory that they were not given.
+    #[arg(long)]
+    iommu: bool,
+
     /// Who executes the machine's instructions: auto takes kvm where it works.
     #[arg(long, value_name = "auto|tcg|kvm", default_value = "auto")]
     accel: Accel,
@@ -39,6 +43,7 @@ impl MachineArguments {
         let console = if self.kernel_log { ConsoleUse::Shown } else { ConsoleUse::Kept };
         let cpus = self.cpus.unwrap_or_else(Cpus::of_host);
         let disks = self.disk.clone();
-        Ok(Machine { memory: self.memory, cpus, disks, accel: self.accel, console, ..Machine::new(kernel) })
+        let has_iommu = self.iommu;
+        Ok(Machine { memory: self.memory, cpus, disks, has_iommu, accel: self.accel, console, ..Machine::new(kernel) })
     }
 }

@@ -54,6 +54,8 @@ pub struct Machine {
     pub cpus: Cpus,
     /// Its disks.
     pub disks: Vec<Disk>,
+    /// Whether it has an IOMMU, which keeps its devices from memory that they were not given.
+    pub has_iommu: bool,
     /// Who executes its instructions.
     pub accel: Accel,
     /// QEMU's processor model.
@@ -78,6 +80,7 @@ impl Machine {
             memory: Mebibytes(512),
             cpus: Cpus::ONE,
             disks: Vec::new(),
+            has_iommu: false,
             accel: Accel::Auto,
             cpu: "max,-la57".into(),
             kernel_options: String::new(),

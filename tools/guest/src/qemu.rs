@@ -67,7 +67,9 @@ impl Qemu {
         };
         let quiet = machine.console != crate::ConsoleUse::Shown;
         command
-            .args(["-M", "q35", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
+            // An IOMMU that remaps interrupts needs the machine's controller to be QEMU's own.
+            .args(["-M", if machine.has_iommu { "q35,kernel-irqchip=split" } else { "q35" }])
+            .args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
             .args(["-accel", accel, "-cpu", &machine.cpu, "-m", &format!("{}M", machine.memory.0)])
             .args(["-smp", &machine.cpus.to_string()])
             .args(firmware(&qemu))
@@ -83,8 +85,12 @@ impl Qemu {
             command.arg("-chardev").arg(format!("socket,id={name},path={}", path.display()));
             command.args(["-serial", &format!("chardev:{name}")]);
         }
+        // Before the devices that are behind it.
+        if machine.has_iommu {
+            command.args(["-device", "intel-iommu,intremap=on"]);
+        }
         for (number, disk) in machine.disks.iter().enumerate() {
-            command.args(disk.arguments(number, machine.cpus.count()));
+            command.args(disk.arguments(number, machine.cpus.count(), machine.has_iommu));
         }
         command
             .args(&machine.qemu_options)

@@ -2,6 +2,7 @@
 //!
 //! Where the old ports answer they are used: they reach all that is needed, and to ask them is quicker than to find and map the configuration space in memory, which is what machines without them have.
 
+use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -155,6 +156,26 @@ pub fn map(range: Range<u64>) -> Option<usize> {
         return None;
     }
     for page in (range.start & !(PAGE - 1)..range.end).step_by(PAGE as usize) {
+        map_page(page)?;
+    }
+    Some(DIRECT_MAP + range.start as usize)
+}
+
+/// Where the registers of remapping units are, as the firmware says.
+pub fn remapping_units() -> Vec<u64> {
+    let pointer = LOADER_INFO.get().and_then(|info| info.root_pointer);
+    pointer.and_then(|pointer| acpi::remapping_units(&cores::DirectMap, pointer)).unwrap_or_default()
+}
+
+/// Maps the registers of a remapping unit, for ever; where the first is. `None` if there can be none, or there is no memory for a table.
+pub fn map_unit(range: Range<u64>) -> Option<usize> {
+    let overlaps = |other: Range<u64>| other.start < range.end && range.start < other.end;
+    let low = 0..1 << 20;
+    if !range.start.is_multiple_of(PAGE) || range.end > LIMIT || ram().chain([low]).chain(config_space()).any(overlaps)
+    {
+        return None;
+    }
+    for page in range.clone().step_by(PAGE as usize) {
         map_page(page)?;
     }
     Some(DIRECT_MAP + range.start as usize)

@@ -27,14 +27,17 @@ fn what_a_device_can_reach_is_not_freed_but_lost_until_it_is_cut_off() {
     let machine = Machine::new();
     let domain = simulated::domain();
     drop(DmaCoherent::new(domain, 0));
-    drop(DmaMap::new(domain, vec![frame_of(1)]));
+    drop(DmaMap::new(domain, vec![frame_of(1)]).ok().unwrap());
     assert_eq!(machine.used(), 0, "it was not told of any");
     simulated::allow(domain);
-    let (ring, lent, kept) =
-        (DmaCoherent::new(domain, 0), DmaMap::new(domain, vec![frame_of(2)]), DmaMap::new(domain, vec![frame_of(3)]));
+    let (ring, lent, kept) = (
+        DmaCoherent::new(domain, 0),
+        DmaMap::new(domain, vec![frame_of(2)]).ok().unwrap(),
+        DmaMap::new(domain, vec![frame_of(3)]).ok().unwrap(),
+    );
     assert_eq!(lent.take_back().len(), 1);
     assert_eq!(machine.used(), 2, "what was taken back is free");
-    let lost = DmaMap::new(domain, vec![frame_of(4)]);
+    let lost = DmaMap::new(domain, vec![frame_of(4)]).ok().unwrap();
     let address = simulated::number(lost.address(0).unwrap());
     drop(lost);
     assert_eq!(machine.used(), 3);
