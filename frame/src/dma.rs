@@ -73,11 +73,13 @@ impl Domain {
     }
 
     /// From now on the device reaches what it is given, and nothing else. Called before it is given anything.
+    #[cfg(target_os = "none")]
     pub(crate) fn translate(&self, translation: &'static Translation) {
         self.translation.set(Some(translation));
     }
 
     /// The device was kept from memory that it was not given.
+    #[cfg(target_os = "none")]
     pub(crate) fn fault(&self) {
         self.has_faulted.store(true, Ordering::Release);
     }

@@ -7,10 +7,12 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use refs::SpinLock;
 use tasks::StaticRef;
 
+use super::interrupts::Interrupts;
 use super::unit::{self, Fault, Unit};
 use super::{Forget, Tables, Translation};
+use crate::acpi::Remapping;
 use crate::arch::machine::messages::{self, Vector};
-use crate::arch::machine::pci as machine;
+use crate::arch::machine::{apic, ioapic, pci as machine};
 use crate::irq::IrqCx;
 use crate::mm::{PAGE_SIZE, USegment};
 use crate::pci::{self, FunctionId, MmioWindow};
@@ -23,9 +25,14 @@ const DOMAIN_SHIFT: u32 = 8;
 /// So many faults an interrupt takes at most: a fault's device is silent from then on, so there are not many.
 const AT_ONCE: usize = 64;
 
+/// The reasons from here on are of interrupts (7.2.3).
+const FIRST_OF_INTERRUPTS: u8 = 0x20;
+
 struct Iommu {
     units: Vec<Unit>,
     devices: SpinLock<Devices>,
+    /// None where not all units can remap them.
+    interrupts: Option<Interrupts>,
     levels: u32,
     is_coherent: bool,
     remembers_absence: bool,
@@ -49,12 +56,13 @@ pub(crate) fn init() {
         if core::mem::replace(is_tried, true) {
             return;
         }
-        let places = machine::remapping_units();
-        if places.is_empty() {
-            return;
-        }
-        match Iommu::begin(&places) {
-            Ok(count) => crate::println!("ebb: IOMMU: {count} unit(s), devices reach what they are given"),
+        let Some(remapping) = machine::remapping() else { return };
+        match Iommu::begin(&remapping) {
+            Ok(iommu) => {
+                let interrupts = if iommu.interrupts.is_some() { "" } else { "; their interrupts are not remapped" };
+                let count = iommu.units.len();
+                crate::println!("ebb: IOMMU: {count} unit(s), devices reach what they are given{interrupts}");
+            }
             Err(why) => crate::println!("ebb: the IOMMU cannot be used: {why}"),
         }
     });
@@ -75,9 +83,9 @@ fn window(place: u64) -> Option<MmioWindow> {
 }
 
 impl Iommu {
-    fn begin(places: &[u64]) -> Result<usize, &'static str> {
+    fn begin(remapping: &Remapping) -> Result<&'static Self, &'static str> {
         let mut units = Vec::new();
-        for place in places {
+        for place in &remapping.units {
             units.push(Unit::new(window(*place).ok_or("its registers cannot be reached")?)?);
         }
         let common = units.iter().fold(u32::MAX, |levels, unit| levels & unit.levels());
@@ -89,8 +97,15 @@ impl Iommu {
         let root = USegment::zeroed(0).ok_or("there is no memory for its tables")?;
         root.write_all_back();
         let address = root.address();
+        let is_wide = apic::is_wide();
+        let interrupts = if units.iter().all(|unit| unit.remaps_interrupts(is_wide)) {
+            Some(Interrupts::new(is_wide, remapping.io_apic).ok_or("there is no memory for its tables")?)
+        } else {
+            None
+        };
         let iommu: &'static Iommu = Box::leak(Box::new(Iommu {
             devices: SpinLock::new(Devices { root, buses }),
+            interrupts,
             levels: levels.ok_or("its tables have neither three levels nor four")?,
             is_coherent: units.iter().all(Unit::is_coherent),
             remembers_absence: units.iter().any(Unit::remembers_absence),
@@ -103,11 +118,19 @@ impl Iommu {
         for unit in &iommu.units {
             unit.begin(address)?;
         }
+        iommu.remap_interrupts()?;
         IOMMU.set(Some(iommu));
         for unit in &iommu.units {
             unit.report_faults(message);
         }
-        Ok(iommu.units.len())
+        Ok(iommu)
+    }
+
+    /// From now on interrupts go through the table, if there is one.
+    fn remap_interrupts(&self) -> Result<(), &'static str> {
+        let Some(interrupts) = &self.interrupts else { return Ok(()) };
+        ioapic::use_table();
+        self.units.iter().try_for_each(|unit| unit.remap_interrupts(interrupts.address(), interrupts.is_wide))
     }
 
     /// Asks something of all units, also where one fails; whether all have done it.
@@ -161,6 +184,26 @@ pub(crate) fn cut_off(id: FunctionId) -> bool {
     IOMMU.get().is_none_or(|iommu| iommu.set(id.source(), |_| (SILENT, 0)).is_some())
 }
 
+/// The message by which a device interrupts a core with a vector: address and data.
+pub(crate) fn message(id: FunctionId, vector: &Vector, core: usize) -> (u32, u32) {
+    let Some((iommu, interrupts)) = IOMMU.get().and_then(|iommu| Some((iommu, iommu.interrupts.as_ref()?))) else {
+        return messages::message(vector, core);
+    };
+    let message = interrupts.set(vector.number(), Some(id.source()), messages::controller(core));
+    // A unit that does not answer lets the device interrupt as before, which is not at all.
+    iommu.all(|unit| unit.forget_message(vector.number()));
+    message
+}
+
+/// A device interrupts with a vector no more.
+pub(crate) fn forget_message(vector: &Vector) {
+    if let Some((iommu, interrupts)) = IOMMU.get().and_then(|iommu| Some((iommu, iommu.interrupts.as_ref()?))) {
+        interrupts.clear(vector.number());
+        // One that does not answer may interrupt with it once more: handlers are called without a reason at times.
+        iommu.all(|unit| unit.forget_message(vector.number()));
+    }
+}
+
 /// Devices tried to reach what they were not given. Each is reported once, and its further faults are not recorded.
 fn faulted(cx: &IrqCx, _: usize) {
     let Some(iommu) = IOMMU.get() else { return };
@@ -184,8 +227,12 @@ impl Iommu {
             return;
         }
         let id = FunctionId::of_source(fault.source);
-        let (tried, reason) = (if fault.is_read { "read" } else { "write" }, fault.reason);
-        let address = fault.address;
+        let (reason, address) = (fault.reason, fault.address);
+        let tried = match (reason, fault.is_read) {
+            (FIRST_OF_INTERRUPTS.., _) => "interrupt",
+            (_, true) => "read",
+            (_, false) => "write",
+        };
         crate::println!(
             "ebb: IOMMU: PCI device {id} was stopped: it tried to {tried} at {address:#x} (reason {reason})"
         );

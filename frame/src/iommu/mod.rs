@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `tables` | [`Tables`]: which frames one device may reach |
 //! | `unit` | a remapping unit: its registers, its queue of invalidations, the faults that it records |
+//! | `interrupts` | the table through which interrupts go |
 //! | `machine` | all units of the machine, the table that says which device has which tables, and what becomes of a fault |
 //! | this one | [`Translation`]: what a device's [`Domain`](crate::dma::Domain) asks of all that |
 //!
@@ -16,11 +17,13 @@
 //! *All units are told the same*: one table of devices, one number for each domain. A unit sees its own devices only, so it does not matter which those are, and the firmware's list of them is not needed.
 //! A device behind a conventional bridge shares its number with its neighbours there; it gets no translation, and so no driver.
 //!
-//! *What is missing.* Interrupts are not remapped: a device can still send any message (invariant 3 rests on the drivers).
+//! *Interrupts.* Where all units can, a device's messages and the lines of the machine's controller go through a table (`interrupts`). The units' own messages, of faults, do not.
 
 // Nobody has an IOMMU on a host.
 #![cfg_attr(not(target_os = "none"), allow(dead_code))]
 
+#[cfg(target_os = "none")]
+mod interrupts;
 #[cfg(target_os = "none")]
 mod machine;
 mod tables;
@@ -32,7 +35,7 @@ use refs::SpinLock;
 use crate::mm::FrameNumber;
 
 #[cfg(target_os = "none")]
-pub(crate) use machine::{attach, cut_off, init, is_on};
+pub(crate) use machine::{attach, cut_off, forget_message, init, is_on, message};
 pub(crate) use tables::Tables;
 
 /// So many pages are forgotten one by one; of more, all of the device's.

@@ -19,10 +19,14 @@ const FAULT_ADDRESS: usize = 0x40;
 const QUEUE_TAIL: usize = 0x88;
 const QUEUE_ADDRESS: usize = 0x90;
 
+const INTERRUPT_TABLE: usize = 0xb8;
+
 /// Bits of the command and the status.
 const TRANSLATION: u32 = 1 << 31;
 const SET_ROOT: u32 = 1 << 30;
 const QUEUE: u32 = 1 << 26;
+const INTERRUPTS: u32 = 1 << 25;
+const SET_INTERRUPT_TABLE: u32 = 1 << 24;
 /// Commands that happen once; all other bits of the status are what a command has to repeat.
 const ONCE: u32 = 1 << 30 | 1 << 29 | 1 << 27 | 1 << 24;
 
@@ -33,6 +37,12 @@ const FORGETS_PAGES: u64 = 1 << 39;
 /// Bits of the extended ones.
 const IS_COHERENT: u64 = 1 << 0;
 const HAS_QUEUE: u64 = 1 << 1;
+const REMAPS_INTERRUPTS: u64 = 1 << 3;
+const IS_WIDE: u64 = 1 << 4;
+
+/// In the interrupt table's register: controllers have numbers of 32 bits; there are 256 entries.
+const WIDE: u64 = 1 << 11;
+const PAGE_OF_ENTRIES: u64 = 7;
 
 /// Bits of the fault status that are cleared by writing them: faults were lost; the queue has failed.
 const FAULT_LOST: u32 = 1;
@@ -45,8 +55,10 @@ const IS_READ: u32 = 1 << 30;
 /// Descriptors (6.5.2): what to forget, and of how much.
 const CONTEXT: u64 = 1;
 const PAGES: u64 = 2;
+const MESSAGES: u64 = 4;
 const WAIT: u64 = 5;
 const GLOBALLY: u64 = 1 << 4;
+const OF_INDEX: u64 = 1 << 4;
 const OF_DOMAIN: u64 = 2 << 4;
 const OF_PAGE: u64 = 3 << 4;
 /// Reads and writes that are under way end before.
@@ -54,6 +66,7 @@ const DRAINED: u64 = 3 << 6;
 const WRITES_STATUS: u64 = 1 << 5;
 const DOMAIN_SHIFT: u32 = 16;
 const STATUS_SHIFT: u32 = 32;
+const INDEX_SHIFT: u32 = 32;
 
 const DESCRIPTOR_BYTES: usize = 16;
 /// The queue is one page; the word that a unit writes when it is done is in the next.
@@ -164,6 +177,28 @@ impl Unit {
         self.registers.write(FAULT_ADDRESS, address);
         self.registers.write(FAULT_ADDRESS + 4, 0_u32);
         self.registers.write(FAULT_CONTROL, 0_u32);
+    }
+
+    /// Whether it can remap interrupts, to controllers with numbers of 32 bits if that is asked for.
+    pub(super) fn remaps_interrupts(&self, is_wide: bool) -> bool {
+        let needed = REMAPS_INTERRUPTS | if is_wide { IS_WIDE } else { 0 };
+        self.registers.read::<u64>(EXTENDED) & needed == needed
+    }
+
+    /// Begins to send interrupts through the table at `table`.
+    pub(super) fn remap_interrupts(&self, table: u64, is_wide: bool) -> Result<(), &'static str> {
+        let width = if is_wide { WIDE } else { 0 };
+        self.registers.write(INTERRUPT_TABLE, table | width | PAGE_OF_ENTRIES);
+        self.command(SET_INTERRUPT_TABLE)?;
+        if !self.ask(&[(MESSAGES, 0)]) {
+            return Err("its queue does not answer");
+        }
+        self.command(INTERRUPTS)
+    }
+
+    /// Has it forget an entry of the table of interrupts; whether it says that it has.
+    pub(super) fn forget_message(&self, index: usize) -> bool {
+        self.ask(&[(MESSAGES | OF_INDEX | (index as u64) << INDEX_SHIFT, 0)])
     }
 
     /// Has it forget what it knows of pages; whether it says that it has.

@@ -10,7 +10,7 @@ use tasks::StaticRef;
 
 use super::bus::{self, Bar, Identity};
 use super::{ConfigAccess, FunctionId, Hole, MmioWindow};
-use crate::arch::machine::messages::{self, Vector};
+use crate::arch::machine::messages::Vector;
 use crate::arch::machine::pci as machine;
 use crate::cpu::Named;
 use crate::dma::Domain;
@@ -223,18 +223,13 @@ impl Device {
             self.function.entries.fetch_and(!bit, Ordering::Relaxed);
             return None;
         };
-        let (address, data) = messages::message(&vector, core);
+        let (address, data) = iommu::message(self.identity().id, &vector, core);
         let at = number * ENTRY_BYTES;
         table.entries.write(at, address);
         table.entries.write(at + 4, 0_u32);
         table.entries.write(at + 8, data);
         table.entries.write(at + 12, 0_u32);
-        Some(Interrupt {
-            function: self.function,
-            entry: table.entries.part(at, ENTRY_BYTES)?,
-            number,
-            _vector: vector,
-        })
+        Some(Interrupt { function: self.function, entry: table.entries.part(at, ENTRY_BYTES)?, number, vector })
     }
 }
 
@@ -268,7 +263,16 @@ pub struct Interrupt {
     function: &'static Function,
     entry: MmioWindow,
     number: usize,
-    _vector: Vector,
+    vector: Vector,
+}
+
+#[cfg(feature = "selftest")]
+impl Interrupt {
+    /// Has the device send that message instead, as one that is broken may.
+    pub(crate) fn forge(&self, (address, data): (u32, u32)) {
+        self.entry.write(0, address);
+        self.entry.write(8, data);
+    }
 }
 
 impl Drop for Interrupt {
@@ -276,6 +280,7 @@ impl Drop for Interrupt {
         self.entry.write(12, ENTRY_MASKED);
         // The mask is there before the vector is somebody else's.
         let _: u32 = self.entry.read(12);
+        iommu::forget_message(&self.vector);
         self.function.entries.fetch_and(!(1 << self.number), Ordering::Relaxed);
     }
 }

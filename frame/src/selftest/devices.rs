@@ -5,11 +5,13 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use refs::Cx;
 
 use super::{Outcome, Test, yield_until_async};
+use crate::arch::machine::messages::Vector;
 use crate::dma::{DeviceAddress, DmaCoherent, DmaMap, is_guarded};
+use crate::iommu::message;
 use crate::irq::IrqCx;
 use crate::mm::{PAGE_SIZE, UFrame, free_frames};
-use crate::pci::{Device, Identity, MmioWindow};
-use crate::{check, println};
+use crate::pci::{Device, FunctionId, Identity, MmioWindow};
+use crate::{check, println, time};
 
 pub(super) const TESTS: &[Test] =
     &[("a device is its driver's, but for what says where its interrupts go", a_device_is_its_drivers)];
@@ -64,6 +66,7 @@ fn memory_is_kept(device: Device, cx: &mut Cx) -> Outcome {
     check!(lost_since(before) <= most_tables, "what it could not reach is lost");
     device.allow_dma();
     it_stays_in_its_memory_async(&device, cx)?;
+    it_interrupts_as_itself_async(&device, cx)?;
     let before = free_frames();
     drop(new()?);
     let lost = if is_guarded() { 0 } else { 1 << order };
@@ -133,6 +136,40 @@ fn it_stays_in_its_memory_async(device: &Device, cx: &mut Cx) -> Outcome {
     Ok(())
 }
 
+static INTERRUPTS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+fn count_interrupt(_: &IrqCx, whose: usize) {
+    INTERRUPTS[whose].fetch_add(1, Ordering::Relaxed);
+}
+
+/// A device sends another's message: an IOMMU stops it, and nothing does where there is none.
+fn it_interrupts_as_itself_async(device: &Device, cx: &mut Cx) -> Outcome {
+    const NUMBER: u16 = 1;
+    let interrupts = |whose: usize| INTERRUPTS[whose].load(Ordering::Relaxed);
+    let own = device.interrupt(NUMBER.into(), 0, count_interrupt, 0).ok_or("no interrupt")?;
+    let mut disk = RawDisk::start(device)?;
+    disk.interrupt_by(NUMBER);
+    let lent = DmaMap::new(device.domain(), alloc::vec![filled()?]).map_err(|_| "no memory")?;
+    let address = lent.address(0).ok_or("no address")?.bits();
+    disk.read(address);
+    yield_until_async(cx, || disk.is_done() && interrupts(0) > 0)?;
+
+    let other = FunctionId::of_source(device.identity().id.source() ^ 0xff);
+    let vector = Vector::take(count_interrupt, 1).ok_or("no vector")?;
+    own.forge(message(other, &vector, 0));
+    disk.read(address);
+    yield_until_async(cx, || disk.is_done())?;
+    if !is_guarded() {
+        yield_until_async(cx, || interrupts(1) > 0)?;
+        return Ok(());
+    }
+    let soon = time::now() + 20_000_000;
+    yield_until_async(cx, || time::now() > soon)?;
+    check!(interrupts(1) == 0, "it interrupted as another device");
+    drop(lent.take_back());
+    Ok(())
+}
+
 /// Just enough of a driver of virtual disks (Virtual I/O Device 1.2: 4.1.4.3, 2.7, 5.2) to read sector 0 to any address.
 struct RawDisk {
     common: MmioWindow,
@@ -170,6 +207,11 @@ impl RawDisk {
         common.write(28, 1_u16);
         common.write(STATUS, 15_u8);
         Ok(RawDisk { common, doorbell, memory, requests: 0 })
+    }
+
+    /// The device interrupts with that entry of its table when it has done something.
+    fn interrupt_by(&self, entry: u16) {
+        self.common.write(26, entry);
     }
 
     fn read(&mut self, address: u64) {

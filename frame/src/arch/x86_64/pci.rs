@@ -2,7 +2,6 @@
 //!
 //! Where the old ports answer they are used: they reach all that is needed, and to ask them is quicker than to find and map the configuration space in memory, which is what machines without them have.
 
-use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -161,10 +160,9 @@ pub fn map(range: Range<u64>) -> Option<usize> {
     Some(DIRECT_MAP + range.start as usize)
 }
 
-/// Where the registers of remapping units are, as the firmware says.
-pub fn remapping_units() -> Vec<u64> {
-    let pointer = LOADER_INFO.get().and_then(|info| info.root_pointer);
-    pointer.and_then(|pointer| acpi::remapping_units(&cores::DirectMap, pointer)).unwrap_or_default()
+/// The machine's remapping units, if it has any, as the firmware says.
+pub fn remapping() -> Option<acpi::Remapping> {
+    acpi::remapping(&cores::DirectMap, LOADER_INFO.get()?.root_pointer?)
 }
 
 /// Maps the registers of a remapping unit, for ever; where the first is. `None` if there can be none, or there is no memory for a table.
