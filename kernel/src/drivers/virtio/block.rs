@@ -449,7 +449,9 @@ impl Completer {
             UNSUPPORTED => Err(Errno::EOPNOTSUPP),
             _ => Err(Errno::EIO),
         };
-        let is_broken = written == u32::MAX || status == NOT_YET;
+        // A device that was stopped may say that all went well.
+        let has_faulted = self.disk.transport.domain().has_faulted();
+        let is_broken = written == u32::MAX || status == NOT_YET || has_faulted;
         if is_broken {
             // It is cut off before the frames are somebody else's.
             self.disk.give_up(cx);
