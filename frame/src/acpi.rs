@@ -27,6 +27,10 @@ const LOCAL_X2APIC: u8 = 9;
 /// The processor can be used.
 const ENABLED: u32 = 1;
 
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
@@ -92,6 +96,57 @@ pub(crate) fn config_space(memory: &impl Physical, root_pointer: u64) -> Option<
         .filter_map(|entry| Some((u64_at(entry, 0)?, u32_at(entry, 8)?)))
         .find(|(base, buses)| *base != 0 && base % (1 << 20) == 0 && buses & 0xff_ffff == 0)
         .map(|(base, buses)| ConfigSpace { base, last_bus: (buses >> 24) as u8 })
+}
+
+/// No machine has more.
+const MOST_UNITS: usize = 64;
+
+/// The units that keep devices of PCI's first segment from memory.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Remapping {
+    /// Where their registers are.
+    pub(crate) units: Vec<u64>,
+    /// By which number (bus, device, function) the machine's interrupt controller asks for interrupts, if there is one such controller.
+    pub(crate) io_apic: Option<u16>,
+}
+
+/// The remapping units, found from the root pointer at physical address `root_pointer` (Intel VT-d specification 4.1: 8.1 DMAR, 8.3 DRHD). `None` if the firmware names none, or one that cannot be.
+pub(crate) fn remapping(memory: &impl Physical, root_pointer: u64) -> Option<Remapping> {
+    /// Behind the header of the table: the width of addresses, flags, and ten bytes that mean nothing.
+    const STRUCTURES: usize = HEADER_LEN + 12;
+    const UNIT: u16 = 0;
+    const SCOPES: usize = 16;
+    let dmar = find(memory, root_pointer, b"DMAR")?;
+    let (mut units, mut io_apics) = (Vec::new(), Vec::new());
+    let mut rest = dmar.get(STRUCTURES..)?;
+    while !rest.is_empty() {
+        let (kind, len) = (u16_at(rest, 0)?, u16_at(rest, 2)?);
+        let (structure, behind) = rest.split_at_checked(usize::from(len).max(4))?;
+        if kind == UNIT && u16_at(structure, 6)? == 0 {
+            units.push(u64_at(structure, 8).filter(|at| *at != 0 && at % 4096 == 0 && !units.contains(at))?);
+            io_apics.extend(io_apics_in(structure.get(SCOPES..)?));
+        }
+        rest = behind;
+    }
+    let io_apic = if let [one] = *io_apics { Some(one) } else { None };
+    Some(Remapping { units, io_apic }).filter(|found| (1..=MOST_UNITS).contains(&found.units.len()))
+}
+
+/// The interrupt controllers among a unit's scopes (8.3.1), by their numbers.
+fn io_apics_in(mut scopes: &[u8]) -> Vec<u16> {
+    const IO_APIC: u8 = 3;
+    let mut found = Vec::new();
+    while let [kind, len, ..] = *scopes
+        && let Some((scope, behind)) = scopes.split_at_checked(usize::from(len).max(2))
+    {
+        if let [_, _, _, _, _, bus, device, function] = *scope
+            && kind == IO_APIC
+        {
+            found.push(u16::from(bus) << 8 | u16::from(device & 31) << 3 | u16::from(function & 7));
+        }
+        scopes = behind;
+    }
+    found
 }
 
 /// The local controllers in a MADT.
@@ -239,6 +294,63 @@ mod tests {
         for len in 0..600 {
             let madt: Vec<u8> = (0..len).map(|_| random()).collect();
             let _ = controllers(&madt);
+        }
+    }
+
+    /// A machine whose one table is a DMAR with these structures.
+    fn with_dmar(structures: &[u8]) -> Bytes {
+        let mut pointer = b"RSD PTR ".to_vec();
+        pointer.resize(ROOT_POINTER_LEN, 0);
+        pointer[16..20].copy_from_slice(&64u32.to_le_bytes());
+        let mut memory = summed(pointer, 8, ROOT_POINTER_LEN);
+        memory.resize(64, 0);
+        memory.extend(table_of(b"RSDT", &128u32.to_le_bytes()));
+        memory.resize(128, 0);
+        memory.extend(table_of(b"DMAR", &[&[0; 12], structures].concat()));
+        Bytes(memory)
+    }
+
+    fn remapping_unit(segment: u16, base: u64, scopes: &[u8]) -> Vec<u8> {
+        let mut unit = vec![0, 0, 16 + scopes.len() as u8, 0, 1, 0];
+        unit.extend(segment.to_le_bytes());
+        unit.extend(base.to_le_bytes());
+        unit.extend(scopes);
+        unit
+    }
+
+    #[test]
+    fn remapping_units_of_the_first_segment_are_found() {
+        let reserved = [1, 0, 8, 0, 0, 0, 0, 0];
+        let all = [
+            remapping_unit(0, 0xfed9_0000, &[3, 8, 0, 0, 0, 0xff, 0, 0]),
+            reserved.to_vec(),
+            remapping_unit(1, 0xfed9_2000, &[]),
+            remapping_unit(0, 0xfed9_1000, &[]),
+        ];
+        let expected = Remapping { units: vec![0xfed9_0000, 0xfed9_1000], io_apic: Some(0xff00) };
+        assert_eq!(remapping(&with_dmar(&all.concat()), 0), Some(expected));
+        let two = remapping_unit(0, 0xfed9_0000, &[3, 8, 0, 0, 0, 0xff, 0, 0, 3, 8, 0, 0, 1, 0, 31, 7, 1, 0]);
+        assert_eq!(remapping(&with_dmar(&two), 0).unwrap().io_apic, None, "it is one of two");
+    }
+
+    #[test]
+    fn remapping_units_that_cannot_be_are_refused() {
+        let good = remapping_unit(0, 0xfed9_0000, &[]);
+        let cut = &good[..12];
+        let too_many: Vec<u8> = (1..=65).flat_map(|page| remapping_unit(0, page << 12, &[])).collect();
+        let odd = remapping_unit(0, 0xfed9_0800, &[]);
+        let twice = [good.as_slice(), &good].concat();
+        for bad in [&[][..], cut, &too_many, &odd, &twice, &[0, 0, 0, 0], &[1, 0], &remapping_unit(0, 0, &[])] {
+            assert_eq!(remapping(&with_dmar(bad), 0), None, "{bad:?}");
+        }
+        let mut state = 1u64;
+        for len in 0..300 {
+            let random = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 61) as u8
+            });
+            let found = remapping(&with_dmar(&random.take(len).collect::<Vec<u8>>()), 0);
+            assert!(found.is_none_or(|found| found.units.iter().all(|base| base % 4096 == 0)));
         }
     }
 }

@@ -8,19 +8,22 @@
 //! Both are made of untyped frames and of nothing else (invariant 6): whatever a device writes there, no type of the kernel's is broken by it.
 //!
 //! *Addresses.* A device is told where memory is by a [`DeviceAddress`], which only the two types above give out, and which can only be written where the device looks for it. There is no way
-//! from a number to one. Today it is the physical address; with an IOMMU it will be whatever that maps.
+//! from a number to one. It is the physical address, with an IOMMU as well, which keeps the device from all addresses that it was not given ([`crate::iommu`]).
 //!
 //! *Who frees.* A frame must not become something else while a device may still write to it. What a device reaches belongs to its [`Domain`]. Dropping a [`DmaCoherent`] or a [`DmaMap`] frees its frames
 //! only if the domain's device cannot access memory: before it was [allowed](Domain::allow) to, or after it was [cut off](Domain::cut_off), for ever. Else the frames are lost, which costs
-//! memory and nothing else. A transfer that the device says it has done is [taken back](DmaMap::take_back).
+//! memory and nothing else. A transfer that the device says it has done is [taken back](DmaMap::take_back). With an IOMMU the device is kept from the frames first, so they are free again in any case.
 //!
 //! Without an IOMMU nothing keeps a device from memory that it was not given; and a driver that takes back what the device still uses, or writes a number where an address belongs, is not found out. So drivers are
 //! reviewed for these two, and devices are trusted.
 
 use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+use tasks::StaticRef;
+
+use crate::iommu::Translation;
 use crate::mm::{FrameNumber, PAGE_SIZE, Reader, UFrame, USegment, Writer};
 
 /// An address as a device knows it.
@@ -43,6 +46,14 @@ impl DeviceAddress {
     }
 }
 
+/// Whether an IOMMU keeps all devices from memory that they were not given. It is known once a device was claimed.
+pub fn is_guarded() -> bool {
+    #[cfg(target_os = "none")]
+    return crate::iommu::is_on();
+    #[cfg(not(target_os = "none"))]
+    false
+}
+
 const NOT_YET: u8 = 0;
 const ALLOWED: u8 = 1;
 const CUT_OFF: u8 = 2;
@@ -51,11 +62,44 @@ const CUT_OFF: u8 = 2;
 #[derive(Debug)]
 pub struct Domain {
     state: AtomicU8,
+    has_faulted: AtomicBool,
+    /// What an IOMMU lets it reach, if there is one.
+    translation: StaticRef<Translation>,
 }
 
 impl Domain {
     pub(crate) const fn new() -> Self {
-        Domain { state: AtomicU8::new(NOT_YET) }
+        Domain { state: AtomicU8::new(NOT_YET), has_faulted: AtomicBool::new(false), translation: StaticRef::none() }
+    }
+
+    /// From now on the device reaches what it is given, and nothing else. Called before it is given anything.
+    #[cfg(target_os = "none")]
+    pub(crate) fn translate(&self, translation: &'static Translation) {
+        self.translation.set(Some(translation));
+    }
+
+    /// The device was kept from memory that it was not given.
+    #[cfg(target_os = "none")]
+    pub(crate) fn fault(&self) {
+        self.has_faulted.store(true, Ordering::Release);
+    }
+
+    /// Whether the device was kept from memory that it was not given. What it works on may never be done.
+    pub fn has_faulted(&self) -> bool {
+        self.has_faulted.load(Ordering::Acquire)
+    }
+
+    /// Gives it frames; whether it can reach them.
+    fn give(&self, frames: impl Iterator<Item = FrameNumber> + Clone + Send + Sync) -> bool {
+        self.translation.get().is_none_or(|translation| translation.map(frames))
+    }
+
+    /// Takes frames from it that were given to it; whether it cannot reach them any more.
+    fn take(&self, frames: impl Iterator<Item = FrameNumber> + Send) -> bool {
+        match self.translation.get() {
+            Some(translation) => translation.unmap(frames) || !self.is_allowed(),
+            None => !self.is_allowed(),
+        }
     }
 
     /// From now on the device may access memory, if it was not cut off; whether it may.
@@ -84,10 +128,13 @@ pub struct DmaCoherent {
 }
 
 impl DmaCoherent {
-    /// `PAGE_SIZE << order` bytes that lie together; `None` if there is no such memory.
+    /// `PAGE_SIZE << order` bytes that lie together; `None` if there is no such memory, or none for the tables of an IOMMU.
     pub fn new(domain: &'static Domain, order: u8) -> Option<Self> {
         let segment = USegment::zeroed(order)?;
-        let first = segment.frame(0)?.number();
+        let first = segment.first();
+        if !domain.give(numbers(first, order)) {
+            return None;
+        }
         Some(DmaCoherent { segment: ManuallyDrop::new(segment), first, len: PAGE_SIZE << order, domain })
     }
 
@@ -122,9 +169,13 @@ impl DmaCoherent {
     }
 }
 
+fn numbers(first: FrameNumber, order: u8) -> impl Iterator<Item = FrameNumber> + Clone {
+    (0..1_u32 << order).map(move |index| FrameNumber(first.0 + index))
+}
+
 impl Drop for DmaCoherent {
     fn drop(&mut self) {
-        if !self.domain.is_allowed() {
+        if self.domain.take(numbers(self.first, self.segment.frames().ilog2() as u8)) {
             // SAFETY: it is not used again.
             unsafe { ManuallyDrop::drop(&mut self.segment) };
         }
@@ -142,8 +193,14 @@ pub struct DmaMap {
 
 impl DmaMap {
     /// Lends frames. They are held until they are [taken back](Self::take_back).
-    pub fn new(domain: &'static Domain, frames: Vec<UFrame>) -> Self {
-        DmaMap { frames: ManuallyDrop::new(frames), domain }
+    ///
+    /// # Errors
+    /// There is no memory for the tables of an IOMMU, or it has no room for them: the frames.
+    pub fn new(domain: &'static Domain, frames: Vec<UFrame>) -> Result<Self, Vec<UFrame>> {
+        if !domain.give(frames.iter().map(UFrame::number)) {
+            return Err(frames);
+        }
+        Ok(DmaMap { frames: ManuallyDrop::new(frames), domain })
     }
 
     /// How many.
@@ -163,13 +220,15 @@ impl DmaMap {
 
     /// The device has said that it is done with the transfer, or was never told of it: the frames, as they are now.
     pub fn take_back(mut self) -> Vec<UFrame> {
+        // An IOMMU that does not answer is as good as none: then the device's word is what there is.
+        self.domain.take(self.frames.iter().map(UFrame::number));
         core::mem::take(&mut *self.frames)
     }
 }
 
 impl Drop for DmaMap {
     fn drop(&mut self) {
-        if !self.domain.is_allowed() {
+        if self.domain.take(self.frames.iter().map(UFrame::number)) {
             // SAFETY: it is not used again.
             unsafe { ManuallyDrop::drop(&mut self.frames) };
         }

@@ -195,6 +195,11 @@ pub mod pci {
             match *self {}
         }
 
+        /// Has its faults handled.
+        pub fn on_fault(&self, _handler: fn(&IrqCx, usize), _id: usize) {
+            match *self {}
+        }
+
         /// Its capabilities.
         pub fn capabilities(&self) -> core::iter::Empty<(u8, u16)> {
             match *self {}

@@ -33,6 +33,7 @@ pub mod core_set;
 pub mod cpu;
 pub mod dma;
 pub mod entropy;
+mod iommu;
 #[cfg(target_os = "none")]
 pub mod irq;
 pub mod mm;

@@ -163,6 +163,37 @@ impl USegment {
         1 << self.order
     }
 
+    /// The number of its first frame.
+    pub(crate) fn first(&self) -> FrameNumber {
+        self.first
+    }
+
+    /// The physical address of its first byte.
+    #[cfg(target_os = "none")]
+    pub(crate) fn address(&self) -> u64 {
+        u64::from(self.first.0) * PAGE_SIZE as u64
+    }
+
+    /// Writes what was stored in the cache line at `offset` back to memory, for whoever does not see the processor's cache.
+    pub(crate) fn write_back(&self, offset: usize) {
+        #[cfg(target_os = "none")]
+        if let Some(byte) = self.word::<u8>(offset) {
+            crate::arch::machine::instructions::write_back(byte);
+        }
+        // On a host nobody reads past the cache.
+        #[cfg(not(target_os = "none"))]
+        let _ = offset;
+    }
+
+    /// [Writes](Self::write_back) all of it back.
+    pub(crate) fn write_all_back(&self) {
+        /// No processor's is shorter.
+        const CACHE_LINE: usize = 64;
+        for offset in (0..PAGE_SIZE << self.order).step_by(CACHE_LINE) {
+            self.write_back(offset);
+        }
+    }
+
     /// One of its frames, from 0; `None` beyond the last. It lives on when the segment is dropped.
     pub fn frame(&self, index: usize) -> Option<UFrame> {
         if index >= self.frames() {

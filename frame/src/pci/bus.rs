@@ -17,6 +17,18 @@ pub struct FunctionId {
     pub(crate) function: u8,
 }
 
+impl FunctionId {
+    /// The number with which it asks for memory.
+    pub(crate) fn source(self) -> u16 {
+        u16::from(self.bus) << 8 | u16::from(self.device & 31) << 3 | u16::from(self.function & 7)
+    }
+
+    /// Which function has that number.
+    pub(crate) fn of_source(source: u16) -> Self {
+        FunctionId { bus: (source >> 8) as u8, device: source as u8 >> 3, function: source as u8 & 7 }
+    }
+}
+
 impl fmt::Display for FunctionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:02x}:{:02x}.{}", self.bus, self.device, self.function)
@@ -134,6 +146,14 @@ fn command(config: &impl ConfigAccess, id: FunctionId, on: u32, off: u32) {
 /// Lets a function answer to its addresses. Its interrupts are messages.
 pub(crate) fn enable_memory(config: &impl ConfigAccess, id: FunctionId) {
     command(config, id, MEMORY_ENABLED | LINE_DISABLED, 0);
+}
+
+/// Whether what asks for memory behind a bridge does so by its own number: the bridge is a port of PCI Express (PCI Express Base Specification 5.0, 7.5.3.2).
+pub(crate) fn passes_sources_on(config: &impl ConfigAccess, id: FunctionId) -> bool {
+    const EXPRESS: u8 = 0x10;
+    const PORTS: core::ops::RangeInclusive<u32> = 4..=6;
+    let place = capabilities(config, id).find(|(capability, _)| *capability == EXPRESS);
+    place.is_some_and(|(_, place)| PORTS.contains(&(config.read(id, place) >> 20 & 0xf)))
 }
 
 /// Lets a function access memory, or keeps it from it: what it wrote before is in memory when this returns.

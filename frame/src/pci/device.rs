@@ -3,16 +3,18 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use refs::SpinLock;
 use tasks::StaticRef;
 
 use super::bus::{self, Bar, Identity};
-use super::{ConfigAccess, Hole, MmioWindow};
-use crate::arch::machine::messages::{self, Vector};
+use super::{ConfigAccess, FunctionId, Hole, MmioWindow};
+use crate::arch::machine::messages::Vector;
 use crate::arch::machine::pci as machine;
+use crate::cpu::Named;
 use crate::dma::Domain;
+use crate::iommu;
 use crate::irq::IrqCx;
 use crate::mm::PAGE_SIZE;
 
@@ -31,6 +33,9 @@ struct Function {
     domain: Domain,
     /// Bit n: entry n of its MSI-X table is in use.
     entries: AtomicU64,
+    /// Its driver's, with the number that it is called with.
+    fault_handler: Named<fn(&IrqCx, usize)>,
+    fault_id: AtomicUsize,
 }
 
 static FUNCTIONS: StaticRef<Vec<Function>> = StaticRef::none();
@@ -44,9 +49,20 @@ pub(crate) fn init() {
         is_claimed: AtomicBool::new(false),
         domain: Domain::new(),
         entries: AtomicU64::new(0),
+        fault_handler: Named::none(),
+        fault_id: AtomicUsize::new(0),
     };
     let functions = bus::scan(&machine::Config).into_iter().map(new).collect();
     FUNCTIONS.set(Some(Box::leak(Box::new(functions))));
+}
+
+/// A function was kept from memory that it was not given: its driver hears of it.
+pub(crate) fn faulted(id: FunctionId, cx: &IrqCx) {
+    let Some(function) = functions().iter().find(|function| function.identity.id == id) else { return };
+    function.domain.fault();
+    if let Some(handler) = function.fault_handler.get() {
+        handler(cx, function.fault_id.load(Ordering::Relaxed));
+    }
 }
 
 fn functions() -> &'static [Function] {
@@ -78,7 +94,10 @@ impl Device {
             }
             let device = Self::open(function);
             if device.is_none() {
-                crate::println!("ebb: PCI device {} gets no addresses: it is left out", function.identity.id);
+                crate::println!(
+                    "ebb: PCI device {} gets no addresses, or no tables of the IOMMU: it is left out",
+                    function.identity.id
+                );
             }
             device
         })
@@ -95,6 +114,10 @@ impl Device {
             bus::assign(config, identity, &mut bars, bridge, hole, machine::is_for_devices)
         });
         if !has_all {
+            return None;
+        }
+        iommu::init();
+        if iommu::is_on() && !translate(function) {
             return None;
         }
         bus::enable_memory(config, identity.id);
@@ -123,7 +146,14 @@ impl Device {
     /// Keeps it from memory, for ever. Memory that it could access is freed where it is dropped from here on.
     pub fn cut_off(&self) {
         bus::set_bus_master(&machine::Config, self.identity().id, false);
+        iommu::cut_off(self.identity().id);
         self.function.domain.cut_off();
+    }
+
+    /// Has `handler` called with `id` when an IOMMU has stopped the device: what it works on may never be done. It is called once.
+    pub fn on_fault(&self, handler: fn(&IrqCx, usize), id: usize) {
+        self.function.fault_id.store(id, Ordering::Relaxed);
+        self.function.fault_handler.set(handler);
     }
 
     /// Its capabilities: the number of each, and where it is in the configuration space.
@@ -193,19 +223,33 @@ impl Device {
             self.function.entries.fetch_and(!bit, Ordering::Relaxed);
             return None;
         };
-        let (address, data) = messages::message(&vector, core);
+        let (address, data) = iommu::message(self.identity().id, &vector, core);
         let at = number * ENTRY_BYTES;
         table.entries.write(at, address);
         table.entries.write(at + 4, 0_u32);
         table.entries.write(at + 8, data);
         table.entries.write(at + 12, 0_u32);
-        Some(Interrupt {
-            function: self.function,
-            entry: table.entries.part(at, ENTRY_BYTES)?,
-            number,
-            _vector: vector,
-        })
+        Some(Interrupt { function: self.function, entry: table.entries.part(at, ENTRY_BYTES)?, number, vector })
     }
+}
+
+/// Gives a function a translation; whether it has one. It must ask for memory by its own number: all bridges on the way to it are of PCI Express.
+fn translate(function: &'static Function) -> bool {
+    let id = function.identity.id;
+    let mut bus = id.bus;
+    for _ in functions() {
+        let Some(bridge) = functions().iter().find(|other| other.identity.secondary_bus == Some(bus)) else { break };
+        if !bus::passes_sources_on(&machine::Config, bridge.identity.id) {
+            crate::println!("ebb: PCI device {id} is behind a bridge that hides it from the IOMMU");
+            return false;
+        }
+        bus = bridge.identity.id.bus;
+    }
+    let translation = iommu::attach(id);
+    if let Some(translation) = translation {
+        function.domain.translate(translation);
+    }
+    translation.is_some()
 }
 
 impl Drop for Device {
@@ -219,7 +263,16 @@ pub struct Interrupt {
     function: &'static Function,
     entry: MmioWindow,
     number: usize,
-    _vector: Vector,
+    vector: Vector,
+}
+
+#[cfg(feature = "selftest")]
+impl Interrupt {
+    /// Has the device send that message instead, as one that is broken may.
+    pub(crate) fn forge(&self, (address, data): (u32, u32)) {
+        self.entry.write(0, address);
+        self.entry.write(8, data);
+    }
 }
 
 impl Drop for Interrupt {
@@ -227,6 +280,7 @@ impl Drop for Interrupt {
         self.entry.write(12, ENTRY_MASKED);
         // The mask is there before the vector is somebody else's.
         let _: u32 = self.entry.read(12);
+        iommu::forget_message(&self.vector);
         self.function.entries.fetch_and(!(1 << self.number), Ordering::Relaxed);
     }
 }

@@ -28,6 +28,6 @@ mod device;
 #[cfg(not(target_os = "none"))]
 pub use crate::hosted::pci::{Device, Interrupt};
 #[cfg(target_os = "none")]
-pub(crate) use device::init;
-#[cfg(target_os = "none")]
 pub use device::{Device, Interrupt};
+#[cfg(target_os = "none")]
+pub(crate) use device::{faulted, init};

@@ -16,7 +16,7 @@ impl MmioWindow {
     /// # Safety
     /// So many bytes of device registers are mapped there, for ever; whatever is read or written there, no memory of the kernel's is accessed by it.
     #[cfg(target_os = "none")]
-    pub(super) unsafe fn new(base: usize, len: usize) -> Self {
+    pub(crate) unsafe fn new(base: usize, len: usize) -> Self {
         MmioWindow { base: AtomicUsize::new(base), len }
     }
 

@@ -70,7 +70,9 @@ pub fn start_async(cx: &mut Cx, devices: Vec<&'static dyn BlockDevice>) {
     if devices.is_empty() {
         return;
     }
-    crate::log!("there is no IOMMU: devices are trusted with all memory");
+    if !frame::dma::is_guarded() {
+        crate::log!("there is no IOMMU: devices are trusted with all memory");
+    }
     write_back::start();
     for (number, device) in devices.into_iter().enumerate() {
         let serial = serial_async(cx, device);

@@ -23,6 +23,10 @@ pub struct MachineArguments {
     #[arg(short, long, value_name = "HOST:GUEST[:ro]")]
     volume: Vec<Volume>,
 
+    /// Gives the machine an IOMMU, which keeps its devices from memory that they were not given.
+    #[arg(long)]
+    iommu: bool,
+
     /// Who executes the machine's instructions: auto takes kvm where it works.
     #[arg(long, value_name = "auto|tcg|kvm", default_value = "auto")]
     accel: Accel,
@@ -43,7 +47,7 @@ impl MachineArguments {
         let console = if self.kernel_log { ConsoleUse::Shown } else { ConsoleUse::Kept };
         let cpus = self.cpus.unwrap_or_else(Cpus::of_host);
         let disks = self.disk.clone();
-        let volumes = self.volume.clone();
-        Ok(Machine { memory: self.memory, cpus, disks, volumes, accel: self.accel, console, ..Machine::new(kernel) })
+        let (volumes, has_iommu, accel) = (self.volume.clone(), self.iommu, self.accel);
+        Ok(Machine { memory: self.memory, cpus, disks, volumes, has_iommu, accel, console, ..Machine::new(kernel) })
     }
 }

@@ -11,8 +11,13 @@ const MIB: usize = 1 << 20;
 
 /// Runs a shell's script on a machine with these disks.
 fn run(disks: &[&str], cpus: &str, script: &str) -> Output {
+    run_with(&["--cpus", cpus], disks, script)
+}
+
+/// Runs a shell's script on a machine with these options and disks.
+fn run_with(options: &[&str], disks: &[&str], script: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
-    command.stdin(Stdio::null()).args(["run", "--timeout", "600s", "--cpus", cpus]);
+    command.stdin(Stdio::null()).args(["run", "--timeout", "600s"]).args(options);
     for disk in disks {
         command.args(["--disk", disk]);
     }
@@ -22,7 +27,12 @@ fn run(disks: &[&str], cpus: &str, script: &str) -> Output {
 /// What the script says, which must not fail.
 #[track_caller]
 fn said(disks: &[&str], cpus: &str, script: &str) -> String {
-    let output = run(disks, cpus, script);
+    said_with(&["--cpus", cpus], disks, script)
+}
+
+#[track_caller]
+fn said_with(options: &[&str], disks: &[&str], script: &str) -> String {
+    let output = run_with(options, disks, script);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {stderr}", output.status);
     String::from_utf8(output.stdout).expect("text")
@@ -59,7 +69,7 @@ fn part(path: &str, at: usize, len: usize) -> Vec<u8> {
 #[ignore = "starts a machine"]
 fn what_is_written_in_the_guest_is_in_the_image_and_the_reverse() {
     let directory = directory();
-    for cpus in ["1", "2"] {
+    for options in [&["--cpus", "1"][..], &["--cpus", "2"], &["--cpus", "1", "--iommu"], &["--cpus", "2", "--iommu"]] {
         let source = pattern(8 * MIB, 1);
         // Not a whole number of pages.
         let from = image(directory.path(), "from", &source);
@@ -73,7 +83,7 @@ fn what_is_written_in_the_guest_is_in_the_image_and_the_reverse() {
             cmp -n 8388608 /dev/vda /dev/vdb
             sync
             wc -c </dev/vdb";
-        assert_eq!(said(&[&format!("{from}:ro"), &to], cpus, script).trim(), (40 * MIB + 512).to_string());
+        assert_eq!(said_with(options, &[&format!("{from}:ro"), &to], script).trim(), (40 * MIB + 512).to_string());
         assert!(part(&to, 0, 8 * MIB) == source);
         assert!(part(&to, 10 * MIB, 8 * MIB) == source);
         assert!(part(&to, 20 * MIB, 64 * 4096) == source[..64 * 4096]);
@@ -100,13 +110,25 @@ fn programs_on_two_cores_write_side_by_side() {
         for pid in $pids; do wait $pid; done
         sync
         head -c 16 /tmp/data | od -An -tx1 -v | tr -d ' \\n'";
-    let start = said(&[&disk], "2", script);
-    let first = part(&disk, 0, 4 * MIB);
-    let hex: String = first[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(start, hex);
-    for number in 0..16 {
-        assert!(part(&disk, number * 4 * MIB, 4 * MIB) == first, "part {number}");
+    for options in [&["--cpus", "2"][..], &["--cpus", "2", "--iommu"]] {
+        let start = said_with(options, &[&disk], script);
+        let first = part(&disk, 0, 4 * MIB);
+        let hex: String = first[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(start, hex);
+        for number in 0..16 {
+            assert!(part(&disk, number * 4 * MIB, 4 * MIB) == first, "part {number}");
+        }
     }
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn the_kernel_says_once_that_devices_are_trusted_where_there_is_no_iommu() {
+    let directory = directory();
+    let disk = image(directory.path(), "disk", &vec![0; MIB]);
+    let script = "dmesg | grep -c 'there is no IOMMU' || true";
+    assert_eq!(said_with(&[], &[&disk], script).trim(), "1");
+    assert_eq!(said_with(&["--iommu"], &[&disk], script).trim(), "0");
 }
 
 /// An entry of a master boot record.

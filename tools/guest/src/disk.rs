@@ -64,8 +64,8 @@ impl Disk {
         }
     }
 
-    /// QEMU's arguments for disk `number` of a machine with so many cores.
-    pub(crate) fn arguments(&self, number: usize, cpus: usize) -> Vec<OsString> {
+    /// QEMU's arguments for disk `number` of a machine with so many cores, behind its IOMMU if it has one.
+    pub(crate) fn arguments(&self, number: usize, cpus: usize, has_iommu: bool) -> Vec<OsString> {
         let mut drive = OsString::from(format!(
             "if=none,id=disk{number},format=raw,discard=unmap,read-only={},file=",
             if self.is_read_only { "on" } else { "off" }
@@ -74,7 +74,8 @@ impl Disk {
         drive.push(self.path.to_string_lossy().replace(',', ",,"));
         // What fails is an error in the guest; QEMU would stop the machine where the host's file system is full.
         let device = format!(
-            "virtio-blk-pci,drive=disk{number},disable-legacy=on,num-queues={cpus},werror=report,rerror=report"
+            "virtio-blk-pci,drive=disk{number},disable-legacy=on,num-queues={cpus},werror=report,rerror=report,iommu_platform={}",
+            if has_iommu { "on" } else { "off" }
         );
         vec!["-drive".into(), drive, "-device".into(), device.into()]
     }
@@ -104,8 +105,9 @@ mod tests {
 
     #[test]
     fn commas_in_paths_reach_qemu() {
-        let arguments = Disk { path: "/tmp/a,b".into(), is_read_only: true }.arguments(1, 2);
+        let arguments = Disk { path: "/tmp/a,b".into(), is_read_only: true }.arguments(1, 2, true);
         assert!(arguments[1].to_string_lossy().ends_with("read-only=on,file=/tmp/a,,b"));
         assert!(arguments[3].to_string_lossy().contains("drive=disk1"));
+        assert!(arguments[3].to_string_lossy().ends_with("iommu_platform=on"));
     }
 }

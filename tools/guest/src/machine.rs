@@ -62,6 +62,8 @@ pub struct Machine {
     pub root_words: Vec<String>,
     /// A directory of the host that is its root, of which nothing is written.
     pub root_directory: Option<PathBuf>,
+    /// Whether it has an IOMMU, which keeps its devices from memory that they were not given.
+    pub has_iommu: bool,
     /// Who executes its instructions.
     pub accel: Accel,
     /// QEMU's processor model.
@@ -89,6 +91,7 @@ impl Machine {
             volumes: Vec::new(),
             root_words: Vec::new(),
             root_directory: None,
+            has_iommu: false,
             accel: Accel::Auto,
             cpu: "max,-la57".into(),
             kernel_options: String::new(),

@@ -83,7 +83,9 @@ impl Qemu {
         };
         let quiet = machine.console != crate::ConsoleUse::Shown;
         command
-            .args(["-M", "q35", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
+            // An IOMMU that remaps interrupts needs the machine's controller to be QEMU's own.
+            .args(["-M", if machine.has_iommu { "q35,kernel-irqchip=split" } else { "q35" }])
+            .args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
             .args(["-accel", accel, "-cpu", &machine.cpu, "-m", &format!("{}M", machine.memory.0)])
             .args(["-smp", &machine.cpus.to_string()])
             .args(firmware(&qemu))
@@ -98,18 +100,23 @@ impl Qemu {
             let path = directory.join(name);
             command.arg("-chardev").arg(format!("socket,id={name},path={}", path.display()));
         }
+        // Before the devices that are behind it.
+        if machine.has_iommu {
+            command.args(["-device", "intel-iommu,intremap=on"]);
+        }
+        let behind = if machine.has_iommu { "on" } else { "off" };
         // Port 0 would be a console.
         command
             .args(["-serial", "chardev:console", "-serial", "chardev:serial"])
-            .args(["-device", "virtio-serial-pci,max_ports=2"])
+            .args(["-device", &format!("virtio-serial-pci,max_ports=2,disable-legacy=on,iommu_platform={behind}")])
             .args(["-device", &format!("virtserialport,nr=1,chardev=port,name={PORT_NAME}")]);
         for (number, disk) in machine.disks.iter().enumerate() {
-            command.args(disk.arguments(number, machine.cpus.count()));
+            command.args(disk.arguments(number, machine.cpus.count(), machine.has_iommu));
         }
         let volumes = machine.volumes.iter().map(|volume| (&volume.host, volume.is_read_only));
         let root = machine.root_directory.iter().map(|directory| (directory, true));
         for (number, (host, is_read_only)) in volumes.chain(root).enumerate() {
-            command.args(volume::arguments(number, host, is_read_only));
+            command.args(volume::arguments(number, host, is_read_only, machine.has_iommu));
         }
         command
             .args(&machine.qemu_options)

@@ -62,14 +62,18 @@ fn tag(number: usize) -> String {
 }
 
 /// QEMU's arguments for the directory that has this number in its machine.
-pub(crate) fn arguments(number: usize, host: &Path, is_read_only: bool) -> Vec<OsString> {
+pub(crate) fn arguments(number: usize, host: &Path, is_read_only: bool, has_iommu: bool) -> Vec<OsString> {
     let mut served = OsString::from(format!(
         "local,id=volume{number},security_model=none,multidevs=remap,{}path=",
         if is_read_only { "readonly=on," } else { "" }
     ));
     // A comma in a value is written twice.
     served.push(host.to_string_lossy().replace(',', ",,"));
-    let device = format!("virtio-9p-pci,fsdev=volume{number},mount_tag={},disable-legacy=on", tag(number));
+    let device = format!(
+        "virtio-9p-pci,fsdev=volume{number},mount_tag={},disable-legacy=on,iommu_platform={}",
+        tag(number),
+        if has_iommu { "on" } else { "off" }
+    );
     vec!["-fsdev".into(), served, "-device".into(), device.into()]
 }
 
@@ -122,7 +126,7 @@ mod tests {
 
     #[test]
     fn commas_in_paths_reach_qemu() {
-        let arguments = arguments(1, Path::new("/tmp/a,b"), true);
+        let arguments = arguments(1, Path::new("/tmp/a,b"), true, false);
         assert!(arguments[1].to_string_lossy().ends_with("readonly=on,path=/tmp/a,,b"));
         assert!(arguments[3].to_string_lossy().contains("mount_tag=ebb1"));
     }

@@ -150,6 +150,11 @@ pub fn id() -> u32 {
     if REGISTERS.load(Ordering::Relaxed) == 0 { id } else { id >> 24 }
 }
 
+/// Whether controllers have numbers of 32 bits.
+pub fn is_wide() -> bool {
+    REGISTERS.load(Ordering::Relaxed) == 0
+}
+
 /// Sends a command to a controller; to several if the command says so.
 fn command(receiver: u32, command: u32) {
     if REGISTERS.load(Ordering::Relaxed) == 0 {

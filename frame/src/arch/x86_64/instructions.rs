@@ -47,6 +47,13 @@ pub fn rdtsc() -> u64 {
     high << 32 | low
 }
 
+/// Writes a cache line back to memory, before any later write.
+#[inline(always)]
+pub fn write_back(byte: *const u8) {
+    // SAFETY: it changes no memory as the program sees it; an address that is not mapped would be a fault, as a read there would.
+    unsafe { asm!("clflush [{}]", "mfence", in(reg) byte, options(nostack, preserves_flags)) };
+}
+
 /// The address of the last page fault.
 #[inline(always)]
 pub fn read_cr2() -> usize {

@@ -45,12 +45,23 @@ impl Drop for Vector {
     }
 }
 
-/// The message that interrupts a core: address and data.
-pub fn message(vector: &Vector, core: usize) -> (u32, u32) {
+impl Vector {
+    /// Which it is.
+    pub fn number(&self) -> usize {
+        FIRST + self.0
+    }
+}
+
+/// The number of a core's controller.
+pub fn controller(core: usize) -> u32 {
     let of = |core| core_block::block_of(core).map(|block| block.apic_id.get()).filter(|id| *id < CONTROLLERS);
     // One that a message cannot name leaves it to the boot core.
-    let controller = of(core).or_else(|| of(0)).unwrap_or(0);
-    (ADDRESS | controller << 12, (FIRST + vector.0) as u32)
+    of(core).or_else(|| of(0)).unwrap_or(0)
+}
+
+/// The message that interrupts a core: address and data.
+pub fn message(vector: &Vector, core: usize) -> (u32, u32) {
+    (ADDRESS | controller(core) << 12, vector.number() as u32)
 }
 
 /// Whether a vector is one of those that messages have.

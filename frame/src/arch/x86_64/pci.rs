@@ -160,6 +160,25 @@ pub fn map(range: Range<u64>) -> Option<usize> {
     Some(DIRECT_MAP + range.start as usize)
 }
 
+/// The machine's remapping units, if it has any, as the firmware says.
+pub fn remapping() -> Option<acpi::Remapping> {
+    acpi::remapping(&cores::DirectMap, LOADER_INFO.get()?.root_pointer?)
+}
+
+/// Maps the registers of a remapping unit, for ever; where the first is. `None` if there can be none, or there is no memory for a table.
+pub fn map_unit(range: Range<u64>) -> Option<usize> {
+    let overlaps = |other: Range<u64>| other.start < range.end && range.start < other.end;
+    let low = 0..1 << 20;
+    if !range.start.is_multiple_of(PAGE) || range.end > LIMIT || ram().chain([low]).chain(config_space()).any(overlaps)
+    {
+        return None;
+    }
+    for page in range.clone().step_by(PAGE as usize) {
+        map_page(page)?;
+    }
+    Some(DIRECT_MAP + range.start as usize)
+}
+
 /// Maps a page of registers; where it is.
 fn map_page(page: u64) -> Option<usize> {
     let page = page as usize;

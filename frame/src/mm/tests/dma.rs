@@ -1,7 +1,10 @@
 //! Memory that devices reach.
 
+use std::sync::Mutex;
+
 use super::*;
 use crate::dma::{DmaCoherent, DmaMap, simulated};
+use crate::iommu::{Forget, Tables, Translation};
 
 #[test]
 fn both_sides_see_what_the_other_wrote_and_nothing_lies_beyond_the_end() {
@@ -27,14 +30,17 @@ fn what_a_device_can_reach_is_not_freed_but_lost_until_it_is_cut_off() {
     let machine = Machine::new();
     let domain = simulated::domain();
     drop(DmaCoherent::new(domain, 0));
-    drop(DmaMap::new(domain, vec![frame_of(1)]));
+    drop(DmaMap::new(domain, vec![frame_of(1)]).ok().unwrap());
     assert_eq!(machine.used(), 0, "it was not told of any");
     simulated::allow(domain);
-    let (ring, lent, kept) =
-        (DmaCoherent::new(domain, 0), DmaMap::new(domain, vec![frame_of(2)]), DmaMap::new(domain, vec![frame_of(3)]));
+    let (ring, lent, kept) = (
+        DmaCoherent::new(domain, 0),
+        DmaMap::new(domain, vec![frame_of(2)]).ok().unwrap(),
+        DmaMap::new(domain, vec![frame_of(3)]).ok().unwrap(),
+    );
     assert_eq!(lent.take_back().len(), 1);
     assert_eq!(machine.used(), 2, "what was taken back is free");
-    let lost = DmaMap::new(domain, vec![frame_of(4)]);
+    let lost = DmaMap::new(domain, vec![frame_of(4)]).ok().unwrap();
     let address = simulated::number(lost.address(0).unwrap());
     drop(lost);
     assert_eq!(machine.used(), 3);
@@ -61,4 +67,72 @@ fn a_device_reaches_untyped_memory_only() {
     }
     assert!(!simulated::read(u64::MAX - 1, &mut [0; 8]));
     assert_eq!(*object, 5);
+}
+
+/// The entry that a unit finds for an address, in tables of three levels.
+fn entry(root: u64, address: u64) -> u64 {
+    [30, 21, 12].into_iter().fold(root | 3, |table, shift| {
+        if table & 3 == 0 {
+            return 0;
+        }
+        let mut bytes = [0; 8];
+        let at = (table & 0x000f_ffff_ffff_f000) + (address >> shift & 511) * 8;
+        assert!(simulated::read(at, &mut bytes), "a table is at no memory");
+        u64::from_le_bytes(bytes)
+    })
+}
+
+const ADDRESS: u64 = 0x000f_ffff_ffff_ffff;
+
+#[test]
+fn a_device_reaches_a_frame_as_long_as_it_is_lent() {
+    let _machine = Machine::new();
+    let mut tables = Tables::new(3, false).expect("there is memory");
+    let root = tables.root();
+    let far = FrameNumber((1 << 27) - 1);
+    for frame in [FrameNumber(0), FrameNumber(511), FrameNumber(512), far] {
+        let address = u64::from(frame.0) << 12;
+        assert_eq!(entry(root, address), 0);
+        assert!(tables.map(frame) && tables.map(frame));
+        assert_eq!(entry(root, address) & ADDRESS, address | 3);
+        assert!(!tables.unmap(frame), "it is lent once more");
+        assert_eq!(entry(root, address) & ADDRESS, address | 3);
+        assert!(tables.unmap(frame));
+        assert_eq!(entry(root, address), 0);
+        assert!(!tables.unmap(frame), "it was not lent");
+    }
+    assert!(!tables.map(FrameNumber(1 << 27)), "the tables have no place for it");
+    let most = (0..2000).take_while(|_| tables.map(far)).count();
+    assert_eq!(most, 1023);
+    assert_eq!(entry(root, u64::from(far.0) << 12) & ADDRESS, u64::from(far.0) << 12 | 3);
+}
+
+static FORGOTTEN: Mutex<Vec<(u16, Option<Vec<u32>>)>> = Mutex::new(Vec::new());
+
+fn note(domain: u16, what: Forget<'_>) -> bool {
+    let pages = match what {
+        Forget::Pages(pages) => Some(pages.iter().map(|page| page.0).collect()),
+        Forget::All => None,
+    };
+    FORGOTTEN.lock().unwrap().push((domain, pages));
+    true
+}
+
+#[test]
+fn units_forget_frames_before_they_come_back() {
+    let _machine = Machine::new();
+    let translation = Translation::new(7, Tables::new(3, true).expect("there is memory"), false, note);
+    let frames = |range: std::ops::Range<u32>| range.map(FrameNumber);
+    let forgotten = || std::mem::take(&mut *FORGOTTEN.lock().unwrap());
+    assert!(translation.map(frames(1..4)) && translation.map(frames(3..30)));
+    assert!(forgotten().is_empty(), "there was nothing that they know");
+    assert!(translation.unmap(frames(1..4)));
+    assert_eq!(forgotten(), [(7, Some(vec![1, 2]))], "one of them is still lent");
+    assert!(translation.unmap(frames(3..30)));
+    assert_eq!(forgotten(), [(7, None)], "there are many");
+    // The last of them is beyond the tables: none is left behind.
+    assert!(!translation.map(frames((1 << 27) - 2..(1 << 27) + 1)));
+    assert_eq!(forgotten(), [(7, None)]);
+    assert!(translation.unmap(frames((1 << 27) - 2..1 << 27)), "none of them was lent");
+    assert!(forgotten().is_empty());
 }

@@ -2,7 +2,7 @@
 //!
 //! There is a queue for each core, as far as the device has so many, and a task for each queue that takes out what the device has done. The interrupt's handler only wakes that.
 //!
-//! Owner: a disk lives for ever. A request is the queue's from [`submit`](BlockDevice::submit) until the task tells its owner. A device that breaks the rules is cut off, and what it had to do fails at once.
+//! Owner: a disk lives for ever. A request is the queue's from [`submit`](BlockDevice::submit) until the task tells its owner. A device that breaks the rules, or that an IOMMU has stopped, is cut off, and what it had to do fails at once.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -81,6 +81,8 @@ struct Disk {
 struct DiskQueue {
     ring: SpinLock<Ring>,
     doorbell: Doorbell,
+    /// The number that the interrupt's handler is called with.
+    id: usize,
     done: &'static WaitList,
     _interrupt: Interrupt,
 }
@@ -198,6 +200,10 @@ impl Disk {
             return Err(fail(&transport, "its queue is too short"));
         }
         limits.depth = queues.iter().map(|queue| queue.ring.with(|ring| ring.queue.slots())).sum();
+        // The first queue's task looks whether it was stopped.
+        if let Some(queue) = queues.first() {
+            transport.on_fault(interrupted, queue.id);
+        }
         transport.begin();
         let disk: &'static Disk = Box::leak(Box::new(Disk {
             transport,
@@ -249,13 +255,18 @@ fn queue(transport: &Transport, number: usize, largest_segment: u32) -> Option<D
     let (queue, doorbell) = transport.queue(number as u16, number as u16)?;
     let headers = DmaCoherent::new(transport.domain(), 0)?;
     let ring = SpinLock::new(Ring { queue, headers, largest_segment });
-    Some(DiskQueue { ring, doorbell, done, _interrupt: interrupt })
+    Some(DiskQueue { ring, doorbell, id, done, _interrupt: interrupt })
 }
 
 impl Ring {
-    /// Makes a request available; it comes back if there is no slot.
-    fn push(&mut self, request: Request, domain: &'static Domain, began: u64) -> core::result::Result<(), Request> {
-        let Some(slot) = self.queue.next_slot() else { return Err(request) };
+    /// Makes a request available; it comes back if there is no slot, or no memory for the tables of an IOMMU.
+    fn push(
+        &mut self,
+        request: Request,
+        domain: &'static Domain,
+        began: u64,
+    ) -> core::result::Result<(), (Request, Refused)> {
+        let Some(slot) = self.queue.next_slot() else { return Err((request, Refused::Full)) };
         let base = slot * SLOT_BYTES;
         let kind: u32 = match request.operation {
             Operation::Read => 0,
@@ -272,12 +283,18 @@ impl Ring {
         self.headers.store(base + 8, if is_data { request.sector } else { 0 });
         self.headers.store(base + STATUS_AT, NOT_YET);
         let mut request = request;
-        let lent = DmaMap::new(domain, core::mem::take(&mut request.frames));
+        let lent = match DmaMap::new(domain, core::mem::take(&mut request.frames)) {
+            Ok(lent) => lent,
+            Err(frames) => {
+                request.frames = frames;
+                return Err((request, Refused::Gone));
+            }
+        };
         let (Some(header), Some(range), Some(status)) =
             (self.headers.address(base), self.headers.address(base + RANGE_AT), self.headers.address(base + STATUS_AT))
         else {
             request.frames = lent.take_back();
-            return Err(request);
+            return Err((request, Refused::Gone));
         };
         let mut segments = Segments { all: Vec::with_capacity(lent.len() + 3), largest: self.largest_segment };
         segments.add(header, HEADER_BYTES, false);
@@ -305,7 +322,7 @@ impl Ring {
             Ok(()) => Ok(()),
             Err(UnderWay { mut request, lent, .. }) => {
                 request.frames = lent.take_back();
-                Err(request)
+                Err((request, Refused::Full))
             }
         }
     }
@@ -349,9 +366,9 @@ impl BlockDevice for Disk {
             return Err((request, Refused::Gone));
         }
         let began = self.statistics.begin();
-        if let Err(request) = ring.push(request, self.transport.domain(), began) {
+        if let Err(refused) = ring.push(request, self.transport.domain(), began) {
             self.statistics.take_back();
-            return Err((request, Refused::Full));
+            return Err(refused);
         }
         if ring.queue.must_tell() {
             queue.doorbell.ring();
@@ -393,6 +410,9 @@ impl Completer {
     fn work(&self, cx: &Cx) -> bool {
         let ring = &self.disk.queues[self.number].ring;
         let mut was_busy = false;
+        if self.disk.transport.domain().has_faulted() {
+            self.disk.give_up(cx);
+        }
         for _ in 0..AT_ONCE {
             let mut ring = ring.lock(cx);
             if self.disk.is_gone.load(Ordering::Relaxed) {
@@ -430,7 +450,9 @@ impl Completer {
             UNSUPPORTED => Err(Errno::EOPNOTSUPP),
             _ => Err(Errno::EIO),
         };
-        let is_broken = written == u32::MAX || status == NOT_YET;
+        // A device that was stopped may say that all went well.
+        let has_faulted = self.disk.transport.domain().has_faulted();
+        let is_broken = written == u32::MAX || status == NOT_YET || has_faulted;
         if is_broken {
             // It is cut off before the frames are somebody else's.
             self.disk.give_up(cx);

@@ -128,6 +128,7 @@ impl Console {
             return Err("it lacks a queue or an interrupt, or there is no memory for them");
         };
         DEVICES[number].set(Some(console));
+        console.transport.on_fault(interrupted, number);
         console.transport.begin();
         console.begin_to_talk();
         tasks::spawn(&sched::SCHEDULER, Box::new(Talker { console }), |words, _| {
@@ -238,6 +239,9 @@ impl Console {
 
     /// Listens and talks; whether there was anything.
     fn work(&self, cx: &Cx) -> core::result::Result<bool, Broken> {
+        if self.domain().has_faulted() {
+            return Err(Broken);
+        }
         let mut was_busy = false;
         for _ in 0..AT_ONCE {
             let mut message = [0; HEARD_BYTES];
@@ -300,7 +304,8 @@ impl Control {
     /// The next message of the device, and how long it is.
     fn hear(&mut self, message: &mut [u8; HEARD_BYTES]) -> core::result::Result<Option<usize>, Broken> {
         let Some(((), slot, len)) = self.heard.pop()? else { return Ok(None) };
-        let len = Some(len as usize).filter(|len| *len <= HEARD_BYTES).ok_or(Broken)?;
+        // A name that is too long may be cut, and its length told all the same.
+        let len = (len as usize).min(HEARD_BYTES);
         // The kernel's own memory does not fault.
         let _ = self.heard_memory.reader(slot * HEARD_BYTES, len).read(message);
         self.give_buffer();

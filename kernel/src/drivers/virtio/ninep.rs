@@ -128,6 +128,7 @@ impl Server {
             _ => return fail(&transport, "there is no memory for it"),
         }
         let ring = SpinLock::new(Ring { queue, slots, domain: transport.domain() });
+        transport.on_fault(interrupted, id);
         transport.begin();
         let server: &'static Server = Box::leak(Box::new(Server {
             name,
@@ -169,14 +170,14 @@ fn finish(under_way: UnderWay, reply: Result<Vec<u8>>, cx: &Cx) {
 }
 
 impl Ring {
-    /// Makes an exchange available; it comes back if there is no slot.
-    fn push(&mut self, mut exchange: Exchange) -> core::result::Result<(), Exchange> {
-        let Some(slot) = self.queue.next_slot() else { return Err(exchange) };
-        let Some(place) = self.slots.get_mut(slot) else { return Err(exchange) };
+    /// Makes an exchange available; it comes back if there is no slot, or no memory for the tables of an IOMMU.
+    fn push(&mut self, mut exchange: Exchange) -> core::result::Result<(), (Exchange, Refused)> {
+        let Some(slot) = self.queue.next_slot() else { return Err((exchange, Refused::Full)) };
+        let Some(place) = self.slots.get_mut(slot) else { return Err((exchange, Refused::Full)) };
         if place.is_none() {
             *place = DmaCoherent::new(self.domain, SLOT_ORDER);
         }
-        let Some(memory) = place else { return Err(exchange) };
+        let Some(memory) = place else { return Err((exchange, Refused::Full)) };
         let is_version = Reply::header(&exchange.message).is_some_and(|(_, _, tag)| tag == NO_TAG);
         if let Some(tag) = exchange.message.get_mut(HEADER_BYTES - 2..HEADER_BYTES)
             && !is_version
@@ -186,9 +187,15 @@ impl Ring {
         // It is memory of the kernel's, which does not fault.
         let _ = memory.writer(0, MOST_BYTES).write(&exchange.message);
         let (Some(message), Some(reply)) = (memory.address(0), memory.address(REPLY_AT)) else {
-            return Err(exchange);
+            return Err((exchange, Refused::Gone));
         };
-        let lent = DmaMap::new(self.domain, core::mem::take(&mut exchange.frames));
+        let lent = match DmaMap::new(self.domain, core::mem::take(&mut exchange.frames)) {
+            Ok(lent) => lent,
+            Err(frames) => {
+                exchange.frames = frames;
+                return Err((exchange, Refused::Gone));
+            }
+        };
         let (sent, received) = match exchange.data {
             Data::None => (0, 0),
             Data::Sent(len) => (len, 0),
@@ -203,7 +210,7 @@ impl Ring {
             Ok(()) => Ok(()),
             Err(UnderWay { mut exchange, lent }) => {
                 exchange.frames = lent.take_back();
-                Err(exchange)
+                Err((exchange, Refused::Full))
             }
         }
     }
@@ -257,9 +264,7 @@ impl Channel for Server {
         if !is_possible || self.is_gone.load(Ordering::SeqCst) {
             return Err((exchange, Refused::Gone));
         }
-        if let Err(exchange) = ring.push(exchange) {
-            return Err((exchange, Refused::Full));
-        }
+        ring.push(exchange)?;
         if ring.queue.must_tell() {
             self.doorbell.ring();
         }
@@ -294,6 +299,9 @@ impl Completer {
     /// Does what there is to do; whether there was anything.
     fn work(&self, cx: &Cx) -> bool {
         let mut was_busy = false;
+        if self.server.transport.domain().has_faulted() {
+            self.server.give_up(cx);
+        }
         for _ in 0..AT_ONCE {
             let mut ring = self.server.ring.lock(cx);
             if self.server.is_gone.load(Ordering::Relaxed) {
@@ -302,7 +310,8 @@ impl Completer {
             match ring.queue.pop() {
                 Ok(Some((under_way, slot, written))) => {
                     // So many bytes cannot be: the device has written more than it was given.
-                    let is_broken = written == u32::MAX;
+                    let has_faulted = self.server.transport.domain().has_faulted();
+                    let is_broken = written == u32::MAX || has_faulted;
                     let reply = if is_broken { None } else { ring.reply(slot, written, &under_way) };
                     drop(ring);
                     was_busy = true;

@@ -167,6 +167,11 @@ impl Transport {
         self.device.domain()
     }
 
+    /// Has `handler` called with `id` when an IOMMU has stopped the device, which [its domain](Self::domain) says from then on.
+    pub fn on_fault(&self, handler: fn(&IrqCx, usize), id: usize) {
+        self.device.on_fault(handler, id);
+    }
+
     /// How many queues can have an interrupt of their own.
     pub fn interrupts(&self) -> usize {
         self.device.interrupts()

@@ -366,7 +366,7 @@ mod tests {
                 for ring in [1, 2] {
                     simulated::write(device.addresses[ring] + 2, &begin.to_le_bytes());
                 }
-                let map = DmaMap::new(simulated::domain(), vec![UFrame::zeroed().unwrap()]);
+                let map = DmaMap::new(simulated::domain(), vec![UFrame::zeroed().unwrap()]).ok().unwrap();
                 let mut random = Random(size.into());
                 let mut expected = BTreeMap::new();
                 let (mut pushed, mut popped) = (0, 0);
@@ -407,7 +407,7 @@ mod tests {
         let _machine = crate::block::test_memory();
         let mut queue = queue(64, Features { indirect: true, event_index: true });
         let device = Device::of(&queue);
-        let map = DmaMap::new(simulated::domain(), vec![UFrame::zeroed().unwrap()]);
+        let map = DmaMap::new(simulated::domain(), vec![UFrame::zeroed().unwrap()]).ok().unwrap();
         let event = device.addresses[2] + 4 + 8 * 64;
         assert!(!queue.must_tell());
         queue.push(&segments(&map, 1), 0).unwrap();
@@ -428,7 +428,7 @@ mod tests {
                 let mut random = Random(seed);
                 let mut queue = queue(if seed % 2 == 0 { 64 } else { 128 }, features);
                 let mut device = Device::of(&queue);
-                let map = DmaMap::new(simulated::domain(), vec![UFrame::zeroed().unwrap()]);
+                let map = DmaMap::new(simulated::domain(), vec![UFrame::zeroed().unwrap()]).ok().unwrap();
                 let mut under_way = std::collections::BTreeSet::new();
                 for number in 0..200 {
                     let count = 1 + random.next(queue.most_segments() as u64) as usize;
