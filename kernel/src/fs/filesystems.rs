@@ -31,7 +31,7 @@ const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "ramfs", origin: Origin::Memory(|options, _| tmpfs::new("ramfs", options)) },
     FileSystemType { name: "devtmpfs", origin: Origin::Memory(|_, cx| devices(cx)) },
     FileSystemType { name: "proc", origin: Origin::Memory(|_, cx| proc::instance(cx)) },
-    FileSystemType { name: "sysfs", origin: Origin::Memory(|_, cx| sysfs::new(cx)) },
+    FileSystemType { name: "sysfs", origin: Origin::Memory(|_, cx| sysfs::new(ports(cx), cx)) },
     FileSystemType { name: "cgroup2", origin: Origin::Memory(cgroup::instance) },
     FileSystemType { name: "overlay", origin: Origin::Directories(overlay::mount) },
     FileSystemType { name: "9p", origin: Origin::Server(remote::mount) },
@@ -41,6 +41,15 @@ const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "ext2", origin: Origin::Device(|request| stored::mount::<Ext>("ext2", request)) },
     FileSystemType { name: "erofs", origin: Origin::Device(|request| stored::mount::<Erofs>("erofs", request)) },
 ];
+
+/// The ports to the host, as sysfs shows them.
+fn ports(cx: &Cx) -> Vec<sysfs::Port> {
+    let shown = |port: vport::Named| {
+        let device = DeviceNumber { major: vport::MAJOR, minor: port.minor };
+        sysfs::Port { file: port.file, device, name: port.name }
+    };
+    vport::ports(cx).into_iter().map(shown).collect()
+}
 
 /// The one instance of devtmpfs.
 static DEVICES: SpinLock<Option<Instance>> = SpinLock::new(None);

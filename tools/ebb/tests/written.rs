@@ -73,7 +73,9 @@ fn what_a_guest_writes_is_there_afterwards() {
         assert_eq!(content(&image, "c"), b"hello\nx\n");
         let again = said(
             &image,
-            &format!("{mount}; sha256sum big; ls d | wc -l; cat a e/q; stat -c '%a %u %g %h %s' a; readlink long; cd /; umount /m"),
+            &format!(
+                "{mount}; sha256sum big; ls d | wc -l; cat a e/q; stat -c '%a %u %g %h %s' a; readlink long; cd /; umount /m"
+            ),
         );
         let link = format!("/nowhere/{:0100}", 1);
         assert_eq!(again, format!("{first}150\nhello\nx\nhello\nx\n600 5 6 2 8\n{link}\n"), "{kind:?}");
@@ -166,8 +168,10 @@ fn kill_emulator(parent: u32) {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
     let tasks = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
     let of_tasks = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    let all: Vec<String> =
-        of_tasks.chain([children]).flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+    let all: Vec<String> = of_tasks
+        .chain([children])
+        .flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
     for child in all {
         let _ = Command::new("kill").args(["-9", &child]).status();
     }

@@ -16,5 +16,7 @@ pub mod flow;
 pub mod message;
 pub mod wire;
 
-pub use message::{Exit, GroupFiles, GroupLimits, OutputFrame, OutputStream, StandardInput, Start, StartError, ToGuest, ToHost};
+pub use message::{
+    Exit, GroupFiles, GroupLimits, OutputFrame, OutputStream, StandardInput, Start, StartError, ToGuest, ToHost,
+};
 pub use wire::{Decoder, Frame, WireError};

@@ -89,7 +89,8 @@ impl Line {
 
 /// The port that is called as the host calls its line.
 fn find_port() -> Option<PathBuf> {
-    let is_for_this = |port: &Path| std::fs::read_to_string(port.join("name")).is_ok_and(|name| name.trim() == PORT_NAME);
+    let is_for_this =
+        |port: &Path| std::fs::read_to_string(port.join("name")).is_ok_and(|name| name.trim() == PORT_NAME);
     let mut ports = std::fs::read_dir(PORTS).ok()?.filter_map(Result::ok);
     let port = ports.find(|port| is_for_this(&port.path()))?;
     Some(Path::new("/dev").join(port.file_name()))

@@ -187,7 +187,8 @@ impl Port {
     pub fn close(&self) {
         self.state.with(|state| {
             state.is_open = false;
-            if state.is_broken || state.rings.forget_received().is_err() {
+            state.is_broken |= state.rings.forget_received().is_err();
+            if state.is_broken {
                 return;
             }
             if state.rings.must_tell_receiver() {

@@ -19,6 +19,7 @@ use crate::fs::{
     VfsCaller,
 };
 use crate::step::Step;
+pub use ports::Port;
 
 const MAGIC: u32 = 0x6265_6572;
 
@@ -54,19 +55,20 @@ struct Live {
     text: Box<dyn Fn(&Cx) -> String + Send + Sync>,
 }
 
-/// A new instance.
+/// A new instance, which shows these ports.
 ///
 /// # Errors
 /// None at present.
-pub fn new(cx: &Cx) -> Result<Instance> {
+pub fn new(ports: Vec<Port>, cx: &Cx) -> Result<Instance> {
     let file_system = FileSystem::new("sysfs", MAGIC, Vec::new());
     let system = [("cpu".into(), processors::directory(frame::cpu::count()))];
+    let class = ports::class(&ports);
     let mut devices = disks::devices(cx);
-    devices.push(ports::devices(cx));
+    devices.push(ports::devices(ports));
     devices.push(("system".into(), Entry::Directory(system.into())));
     let names = ["bus", "kernel", "module"];
     let mut entries: Vec<_> = names.iter().map(|&name| (name.into(), Entry::Directory(Vec::new()))).collect();
-    entries.extend(disks::directories(cx));
+    entries.extend(disks::directories(class, cx));
     // Where control groups are mounted.
     let groups = [("cgroup".into(), Entry::Directory(Vec::new()))];
     entries.push(("fs".into(), Entry::Directory(groups.into())));

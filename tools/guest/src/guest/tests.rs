@@ -49,12 +49,13 @@ fn delivered(guest: Guest, mut agent: UnixStream) -> Vec<u8> {
     agent.read_to_end(&mut bytes).expect("what was sent");
     let mut decoder = Decoder::new();
     decoder.push(&bytes);
-    std::iter::from_fn(|| decoder.next_frame().expect("a whole line"))
-        .filter_map(|frame| match ToGuest::from_frame(&frame).expect("a message") {
-            ToGuest::Signal(number) => Some(number),
-            _ => None,
-        })
-        .collect()
+    let mut signals = Vec::new();
+    while let Some(frame) = decoder.next_frame().expect("a whole line") {
+        if let ToGuest::Signal(number) = ToGuest::from_frame(&frame).expect("a message") {
+            signals.push(number);
+        }
+    }
+    signals
 }
 
 #[test]
