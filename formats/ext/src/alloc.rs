@@ -107,6 +107,7 @@ impl<B: Blocks> Transaction<'_, B> {
         let free = self.read(block, |bytes| counts::free_blocks(bytes.get(at..).unwrap_or_default(), wide))?;
         let kept = if self.may_use_reserve { 0 } else { sup.reserved_blocks };
         if free <= kept {
+            self.has_failed = true;
             return Err(Error::NoSpace);
         }
         let want = want.min((free - kept).min(u32::MAX.into()) as u32).clamp(1, sup.blocks_per_group);
@@ -133,6 +134,7 @@ impl<B: Blocks> Transaction<'_, B> {
                 }
             }
         }
+        self.has_failed = true;
         Err(if pinned { Error::CommitFirst } else { Error::NoSpace })
     }
 

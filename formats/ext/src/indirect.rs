@@ -98,12 +98,15 @@ impl<B: Blocks> Transaction<'_, B> {
             };
             holder = Some(block);
         }
-        let run = self.take_blocks(goal, count, usage)?;
+        // A hole may be longer than what one indirect block stands for.
+        let slot = path.slots[path.len - 1];
+        let slots = if path.len == 1 { DIRECT as u32 } else { fs.block_size() / 4 };
+        let run = self.take_blocks(goal, count.min(slots - slot as u32), usage)?;
         if run.start + u64::from(run.count) > u64::from(u32::MAX) {
             return Err(Error::NoSpace);
         }
         inode.add_blocks(fs, run.count.into())?;
-        self.set_numbers(inode, holder, path.slots[path.len - 1], run)?;
+        self.set_numbers(inode, holder, slot, run)?;
         Ok(Mapping::Blocks { start: run.start, count: run.count, written: Written::Yes })
     }
 

@@ -60,6 +60,8 @@ pub struct Transaction<'a, B> {
     pub(crate) new_data: Vec<Run>,
     now: Time,
     pub(crate) may_use_reserve: bool,
+    /// There was no room for something that had begun.
+    pub(crate) has_failed: bool,
 }
 
 /// What a transaction has changed.
@@ -123,6 +125,7 @@ impl<'a, B: Blocks> Transaction<'a, B> {
             new_data: Vec::new(),
             now,
             may_use_reserve: false,
+            has_failed: false,
         })
     }
 
@@ -203,6 +206,9 @@ impl<'a, B: Blocks> Transaction<'a, B> {
 
     /// Ends it: what is in the result is now true, once the caller has put it into its cache and journal.
     pub fn finish(mut self) -> Result<Changes> {
+        if self.has_failed {
+            return Err(Error::NoSpace);
+        }
         for (group, bitmaps) in core::mem::take(&mut self.bitmaps) {
             self.seal_bitmaps(group, bitmaps)?;
         }

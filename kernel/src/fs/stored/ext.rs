@@ -176,9 +176,17 @@ impl Format for Ext {
 
     fn change(&self, what: &Change<'_>, now: Timestamp, view: &View<'_>) -> Said<(Done<Inode>, Changes)> {
         let blocks = self.blocks(view);
-        let mut tx = Transaction::new(&self.file_system, &blocks, time(now))?;
-        let mut done = Done::default();
-        let touched = change(&mut tx, what, &mut done)?;
+        let mut pieces = Pieces { most: PIECES, made: 0 };
+        let (tx, mut done, touched) = loop {
+            let mut tx = Transaction::new(&self.file_system, &blocks, time(now))?;
+            let mut done = Done::default();
+            match change(&mut tx, what, &mut pieces, &mut done) {
+                Ok(touched) => break (tx, done, touched),
+                // What there was room for is something. A transaction in which something has failed is good for nothing: once more, without that.
+                Err(Problem::Errno(Errno::ENOSPC)) if pieces.made > 0 => pieces = Pieces { most: pieces.made, made: 0 },
+                Err(problem) => return Err(problem),
+            }
+        };
         for number in touched.into_iter().filter(|number| *number != 0) {
             let inode = self.file_system.inode(&tx, number)?;
             done.touched.push((number.into(), self.metadata(&inode)?));
@@ -418,35 +426,39 @@ fn keep<B: Blocks>(tx: &mut Transaction<'_, B>, number: u32, metadata: &Metadata
 /// The flag of inodes whose blocks can be unwritten.
 const EXTENTS: u32 = 0x8_0000;
 
+/// So many pieces of a file a change gives blocks at most.
+const PIECES: usize = 16;
+
+/// How many it may, and how many it has.
+struct Pieces {
+    most: usize,
+    made: usize,
+}
+
 /// Allocates blocks for bytes of a file: up to where they have some.
 fn allocate<B: Blocks>(
     tx: &mut Transaction<'_, B>,
     inode: &mut Inode,
     range: &Range<u64>,
     what: Allocation,
+    pieces: &mut Pieces,
 ) -> Said<u64> {
-    /// So many pieces a change makes at most.
-    const PIECES: usize = 16;
     let size = u64::from(tx.fs().block_size());
     let (mut at, end) = (block_index(range.start / size)?, block_index(range.end.div_ceil(size))?);
     let wanted = if what == Allocation::Written { Written::Yes } else { Written::No };
-    let mut pieces = 0;
-    while at < end && pieces < PIECES && tx.changed_blocks() < ext::STEP_BLOCKS / 2 {
+    while at < end && pieces.made < pieces.most && tx.changed_blocks() < ext::STEP_BLOCKS / 2 {
         let count = match tx.fs().map(tx, inode, at)? {
             Mapping::Blocks { count, written: Written::No, .. } if wanted == Written::Yes => {
                 tx.convert(inode, at, count.min(end - at))?
             }
             Mapping::Blocks { count, .. } => count,
-            Mapping::Hole { count } => match tx.allocate(inode, at, count.min(end - at), wanted) {
-                Ok(Mapping::Blocks { count, .. }) => count,
-                Ok(Mapping::Hole { .. }) => return Err(Problem::Corrupt("a hole that stays one")),
-                // What was found so far is something.
-                Err(Error::NoSpace) if pieces > 0 => break,
-                Err(error) => return Err(error.into()),
+            Mapping::Hole { count } => match tx.allocate(inode, at, count.min(end - at), wanted)? {
+                Mapping::Blocks { count, .. } => count,
+                Mapping::Hole { .. } => return Err(Problem::Corrupt("a hole that stays one")),
             },
         };
         at = at.saturating_add(count.max(1)).min(end);
-        pieces += 1;
+        pieces.made += 1;
     }
     let reached = (u64::from(at) * size).min(range.end);
     if what != Allocation::AheadOfEnd && reached > inode.size() {
@@ -456,7 +468,12 @@ fn allocate<B: Blocks>(
 }
 
 /// Makes a change; which inodes have others names, lengths or blocks after it (0 for none).
-fn change<B: Blocks>(tx: &mut Transaction<'_, B>, what: &Change<'_>, done: &mut Done<Inode>) -> Said<[u32; 4]> {
+fn change<B: Blocks>(
+    tx: &mut Transaction<'_, B>,
+    what: &Change<'_>,
+    pieces: &mut Pieces,
+    done: &mut Done<Inode>,
+) -> Said<[u32; 4]> {
     let fs = tx.fs();
     Ok(match *what {
         Change::Create(directory, name, what) => {
@@ -529,7 +546,7 @@ fn change<B: Blocks>(tx: &mut Transaction<'_, B>, what: &Change<'_>, done: &mut 
             if what != Allocation::Written && inode.flags() & EXTENTS == 0 {
                 return Err(Problem::Errno(Errno::EOPNOTSUPP));
             }
-            done.reached = allocate(tx, &mut inode, range, what)?;
+            done.reached = allocate(tx, &mut inode, range, what, pieces)?;
             [number, 0, 0, 0]
         }
         Change::Resize(number, size) => {
