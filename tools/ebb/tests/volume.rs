@@ -272,6 +272,23 @@ fn git_works_in_a_volume() {
 
 #[test]
 #[ignore = "starts a machine"]
+fn a_working_directory_that_the_host_removes_is_empty() {
+    let place = directory();
+    fs::create_dir(place.path().join("cwd")).unwrap();
+    let script = "
+        cd /v/cwd; echo >/v/ready; until [ -e /v/go ]; do sleep 0.1; done
+        ls && echo empty; mkdir /v/cwd && cd /v/cwd && echo again >file; cat file";
+    let mut command = ebb(&["-v", &at_v(place.path())], script);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    wait_for(&place.path().join("ready"), &mut child);
+    fs::remove_dir(place.path().join("cwd")).unwrap();
+    fs::write(place.path().join("go"), "").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "empty\nagain\n");
+}
+
+#[test]
+#[ignore = "starts a machine"]
 fn an_open_file_outlives_its_name() {
     let place = directory();
     let script = "

@@ -73,6 +73,11 @@ fn fid_of(inode: Name, cx: &Cx) -> Result<StrongRc<Fid>> {
     with_node(inode, cx, |_, node| node.fid(cx))
 }
 
+/// A file has not the name any more that it had. Who comes by another way than that name (a working directory, /proc/self/fd) has it still.
+fn note_removed(inode: Name, cx: &Cx) -> Result<()> {
+    with_node(inode, cx, |inode, _| inode.dentry.lock(cx).is_removed = true)
+}
+
 /// Waits until no other change of a file's content is under way, and begins one.
 fn begin_change_async(cx: &mut Cx, inode: Name) -> Result<()> {
     wait_async(cx, |waker, cx| with_node(inode, cx, |_, node| node.begin_change(waker, cx))?)
@@ -212,6 +217,7 @@ impl Job {
                         let attributes = self.refresh_async(cx, inode, &fid)?;
                         if attributes.qid.path != expected {
                             with_node(parent, cx, |_, node| node.forget_name(&name, cx))?;
+                            note_removed(inode, cx)?;
                             return Ok(Answer::Stale);
                         }
                         with_node(inode, cx, |_, node| node.replace_fid(fid.share(), cx))?;
@@ -219,6 +225,7 @@ impl Job {
                     }
                     Err(Errno::ENOENT) => {
                         with_node(parent, cx, |_, node| node.remember(&name, None, cx))?;
+                        note_removed(inode, cx)?;
                         return Ok(Answer::Stale);
                     }
                     Err(error) => return Err(error),
