@@ -102,8 +102,9 @@ pub(super) fn copy_tree(
     for (index, mount) in tree.iter().enumerate() {
         let shown = root.take().unwrap_or_else(|| mount.root.share());
         let copy = StrongRc::new(mount.copy(shown, propagation(index)));
+        let point = *mount.point.lock(cx);
         if index > 0
-            && let Some((parent, inode)) = *mount.point.lock(cx)
+            && let Some((parent, inode)) = point
             && let Some(&parent) = copy_of.get(&parent)
         {
             hold_point(inode, cx);
