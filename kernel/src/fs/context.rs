@@ -62,6 +62,23 @@ impl FsContext {
         drop(old);
     }
 
+    /// Has root and working directory that are the place `old` be `new` instead.
+    ///
+    /// # Errors
+    /// ENOENT: the new one is gone.
+    pub fn replace(&self, old: &Path<'_>, new: &Path<'_>, cx: &Cx) -> Result<()> {
+        // They become the old ones, which end with no lock held.
+        let (mut root, mut working) = (new.keep()?, new.keep()?);
+        let mut places = self.places.lock(cx);
+        if places.root.path(cx)?.is(old) {
+            core::mem::swap(&mut places.root, &mut root);
+        }
+        if places.working.path(cx)?.is(old) {
+            core::mem::swap(&mut places.working, &mut working);
+        }
+        Ok(())
+    }
+
     /// Changes what relative paths start from.
     pub fn set_working(&self, to: Location, cx: &Cx) {
         let old = core::mem::replace(&mut self.places.lock(cx).working, to);

@@ -38,12 +38,14 @@ pub mod leases;
 mod locks;
 mod metadata;
 mod mount;
+mod mount_tree;
 mod mount_use;
 mod names;
 pub mod open;
 pub mod overlay;
 mod path;
 pub mod proc;
+mod propagation;
 pub mod read_write;
 pub mod remote;
 pub mod stored;
@@ -71,6 +73,7 @@ pub use locks::{FileLocks, LockKind, LockOwner, RecordLock, is_deadlock};
 pub use metadata::{DeviceNumber, FileKind, Metadata, Timestamp};
 pub use mount::{MOUNTS, MayWrite, Mount, MountFlags, MountTable};
 pub use path::{Location, Path};
+pub use propagation::PropagationType;
 pub use types::{FileSystemType, Instance};
 
 /// Makes what each core has of its own for open files and mounts. At boot.

@@ -10,6 +10,8 @@
 //! the mount read-only says so first, which has new changes wait, then waits until each core has passed a suspension, and only then counts who may
 //! write for longer: so changes are free of charge, and none that has begun is done later.
 
+use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -19,7 +21,9 @@ use frame::Cx;
 use linux_raw_sys::general;
 use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 
+use super::mount_tree::{self, Children, Groups};
 use super::mount_use::give_up_spare;
+use super::propagation::{self, Propagation, PropagationType};
 use super::{FileKind, FileSystem, Inode, Path};
 use crate::error::{Errno, Result};
 use crate::step::{Step, Stop};
@@ -88,10 +92,15 @@ pub struct Mount {
     /// Nobody used it since umount2(2) was called with MNT_EXPIRE.
     is_expiring: AtomicBool,
     /// Whether it is in the table of mounts.
-    is_attached: AtomicBool,
+    pub(super) is_attached: AtomicBool,
     /// Where it is mounted: the parent mount and the inode there; `None` for the root and for what is detached.
-    point: SpinLock<Option<(WeakRc<Mount>, WeakRc<Inode>)>>,
+    pub(super) point: SpinLock<Option<Point>>,
+    /// Which mounts it hears of.
+    pub(super) propagation: SpinLock<Propagation>,
 }
+
+/// A place where a mount is: the parent mount and the inode there.
+pub(super) type Point = (WeakRc<Mount>, WeakRc<Inode>);
 
 impl Mount {
     /// A mount that is nowhere yet.
@@ -112,7 +121,20 @@ impl Mount {
             is_expiring: AtomicBool::new(false),
             is_attached: AtomicBool::new(false),
             point: SpinLock::new(None),
+            propagation: SpinLock::new(Propagation::default()),
         }
+    }
+
+    /// A mount of the same file system that is nowhere yet and shows the subtree at `root`.
+    pub(super) fn copy(&self, root: StrongRc<Inode>, propagation: Propagation) -> Self {
+        let mut copy = Mount::new(self.file_system.share(), root, self.source.clone(), self.flags());
+        *copy.propagation.get_mut() = propagation;
+        copy
+    }
+
+    /// Which mounts it hears of.
+    pub fn propagation(&self, cx: &Cx) -> Propagation {
+        *self.propagation.lock(cx)
     }
 
     /// What it does not allow.
@@ -312,34 +334,67 @@ impl MountTable {
     /// Makes `mount` the root of the tree (the first time), or mounts it on the place `on`.
     ///
     /// # Errors
-    /// ENOENT: what is there was removed. EINVAL: that mount is not in the tree any more.
+    /// ENOENT: what is there was removed. EINVAL: that mount is not in the tree any more. ENOSPC: there are too many mounts.
     pub fn attach(&self, mount: StrongRc<Mount>, on: Option<&Path<'_>>, cx: &Cx) -> Result<()> {
-        let point = on.map(|on| MountPoint::take(on, cx)).transpose()?;
+        let Some(on) = on else {
+            mount_tree::add(&mut self.mounts.lock(cx), vec![mount], cx);
+            return Ok(());
+        };
+        let point = MountPoint::take(on, cx)?;
         let mut mounts = self.mounts.lock(cx);
-        if on.is_some_and(|on| !on.mount.is_attached()) {
+        if !on.mount.is_attached() {
             return Err(Errno::EINVAL);
         }
-        *mount.get(cx).point.lock(cx) = point.map(MountPoint::keep);
-        mount.get(cx).is_attached.store(true, Ordering::Relaxed);
-        mounts.push(mount);
+        let top = mount.get(cx);
+        graft(&mut mounts, &[top], vec![mount], point, cx)?;
         drop(mounts);
         self.has_changed();
         Ok(())
     }
 
-    /// Moves a mount to another place (MS_MOVE).
+    /// Mounts what is at a place on another place as well, with all that is mounted below it where it `is_recursive` (MS_BIND).
     ///
     /// # Errors
-    /// EINVAL for the root, for what is not in the tree, and where one of the two is a directory and the other is none. ELOOP: the place is in the mount. ENOENT: what is
-    /// there was removed.
-    pub fn relocate(&self, mount: &TempRc<'_, Mount>, on: &Path<'_>, cx: &Cx) -> Result<()> {
+    /// As for [`attach`](Self::attach), and EINVAL where its mount cannot be bound or is not in the tree.
+    pub fn bind<'cx>(&self, from: &Path<'cx>, on: &Path<'_>, is_recursive: bool, cx: &'cx Cx) -> Result<()> {
+        let root = from.inode.share().ok_or(Errno::ENOENT)?;
+        let point = MountPoint::take(on, cx)?;
+        let mut mounts = self.mounts.lock(cx);
+        if !from.mount.is_attached() || !on.mount.is_attached() || from.mount.propagation(cx).is_unbindable {
+            return Err(Errno::EINVAL);
+        }
+        let tree =
+            if is_recursive { Children::of(&mounts, cx).bindable_tree(from, cx) } else { vec![from.mount.clone()] };
+        mount_tree::check_room(&mounts, tree.len(), &Groups::of(&mounts, cx).receivers(on, cx))?;
+        let copies = mount_tree::copy_tree(&tree, root, |index| tree[index].propagation(cx), cx);
+        let own: Vec<_> = copies.iter().map(|copy| copy.get(cx)).collect();
+        graft(&mut mounts, &own, copies, point, cx)?;
+        drop(mounts);
+        self.has_changed();
+        Ok(())
+    }
+
+    /// Moves a mount, with all that is in it, to another place (MS_MOVE).
+    ///
+    /// # Errors
+    /// EINVAL for the root, for what is not in the tree, where one of the two is a directory and the other is none, where what it is in is shared, and where it goes to what is shared with something in it
+    /// that cannot be bound. ELOOP: the place is in the mount. ENOENT: what is there was removed. ENOSPC: there are too many mounts.
+    pub fn relocate<'cx>(&self, mount: &TempRc<'cx, Mount>, on: &Path<'_>, cx: &'cx Cx) -> Result<()> {
         let is_directory = |inode: &Inode| inode.kind == FileKind::Directory;
         if is_directory(&on.inode) != is_directory(&mount.root.get(cx)) {
             return Err(Errno::EINVAL);
         }
         let new = MountPoint::take(on, cx)?;
-        let mounts = self.mounts.lock(cx);
+        let mut mounts = self.mounts.lock(cx);
         if !mount.is_attached() || !on.mount.is_attached() {
+            return Err(Errno::EINVAL);
+        }
+        let parent = mount.point(cx).ok_or(Errno::EINVAL)?.mount;
+        let tree = Children::of(&mounts, cx).whole_tree(mount);
+        let goes_to_shared = on.mount.propagation(cx).group.is_some();
+        if parent.propagation(cx).group.is_some()
+            || (goes_to_shared && tree.iter().any(|mount| mount.propagation(cx).is_unbindable))
+        {
             return Err(Errno::EINVAL);
         }
         // No mount moves meanwhile.
@@ -350,19 +405,72 @@ impl MountTable {
             }
             above = at.point(cx).map(|point| point.mount);
         }
-        let mut point = mount.point.lock(cx);
-        if point.is_none() {
-            return Err(Errno::EINVAL);
-        }
-        let old = point.replace(new.keep());
-        drop(point);
+        let old = graft(&mut mounts, &tree, Vec::new(), new, cx)?;
         drop(mounts);
         give_up_point(old, cx);
         self.has_changed();
         Ok(())
     }
 
-    /// Checks that nothing in a mount is in use.
+    /// Makes `new` the root in the place of `root`, and moves the mount that was there to `put_old`: pivot_root(2).
+    ///
+    /// # Errors
+    /// EBUSY: `new` or `put_old` is on the root's mount. EINVAL: `new` or `root` is no mount point or not in the tree, `put_old` is not below `new`, `new` not below `root`, or what one of them is in is
+    /// shared. ENOENT: what is at `put_old` was removed.
+    pub fn pivot(&self, root: &Path<'_>, new: &Path<'_>, put_old: &Path<'_>, cx: &Cx) -> Result<()> {
+        let point = MountPoint::take(put_old, cx)?;
+        let mounts = self.mounts.lock(cx);
+        let is_shared = |mount: &Mount| mount.propagation(cx).group.is_some();
+        let parent_is_shared = |path: &Path<'_>| path.mount.point(cx).is_some_and(|point| is_shared(&point.mount));
+        if is_shared(&put_old.mount) || parent_is_shared(new) || parent_is_shared(root) {
+            return Err(Errno::EINVAL);
+        }
+        if [root, new, put_old].iter().any(|path| !path.mount.is_attached()) {
+            return Err(Errno::EINVAL);
+        }
+        if new.mount.id == root.mount.id || put_old.mount.id == root.mount.id {
+            return Err(Errno::EBUSY);
+        }
+        let is_mount_point = |path: &Path<'_>| path.is_root_of_mount() && path.mount.point(cx).is_some();
+        if !is_mount_point(root)
+            || !is_mount_point(new)
+            || !mount_tree::is_reachable(put_old, new, cx)
+            || !mount_tree::is_reachable(new, root, cx)
+        {
+            return Err(Errno::EINVAL);
+        }
+        let old_point = root.mount.point.lock(cx).replace(point.keep());
+        // The inode where the root was keeps its count.
+        let given_up = core::mem::replace(&mut *new.mount.point.lock(cx), old_point);
+        drop(mounts);
+        give_up_point(given_up, cx);
+        self.has_changed();
+        Ok(())
+    }
+
+    /// Changes which mounts a mount hears of, or all that are in it as well.
+    ///
+    /// # Errors
+    /// EINVAL: it is not in the tree any more.
+    pub fn set_propagation<'cx>(
+        &self,
+        mount: &TempRc<'cx, Mount>,
+        to: PropagationType,
+        is_recursive: bool,
+        cx: &'cx Cx,
+    ) -> Result<()> {
+        let mounts = self.mounts.lock(cx);
+        if !mount.is_attached() {
+            return Err(Errno::EINVAL);
+        }
+        let changing = if is_recursive { Children::of(&mounts, cx).whole_tree(mount) } else { vec![mount.clone()] };
+        propagation::change(&mounts, &changing, to, cx);
+        drop(mounts);
+        self.has_changed();
+        Ok(())
+    }
+
+    /// Checks that nothing in a mount is in use, and nothing mounted in it.
     ///
     /// # Errors
     /// EINVAL where it is detached; EBUSY.
@@ -371,45 +479,90 @@ impl MountTable {
         let mounts = self.mounts.lock(cx);
         let index = mounts.iter().position(|other| other.downgrade() == name).ok_or(Errno::EINVAL)?;
         give_up_spare();
-        if mounts[index].owners() > 1 { Err(Errno::EBUSY) } else { Ok(()) }
+        let is_busy = mounts[index].owners() > 1 || Children::of(&mounts, cx).are_in(mount);
+        if is_busy { Err(Errno::EBUSY) } else { Ok(()) }
     }
 
-    /// Takes a mount out.
+    /// Takes a mount out, and what was mounted elsewhere together with it; `lazily` also all that are in it.
     ///
     /// # Errors
-    /// EINVAL for the root; EBUSY where something is mounted on it or, unless `lazily`, in use in it.
-    pub fn detach(&self, mount: &TempRc<'_, Mount>, lazily: bool, cx: &Cx) -> Result<()> {
+    /// EINVAL for the root; EBUSY, unless `lazily`, where something is mounted on it or one of them is in use.
+    pub fn detach<'cx>(&self, mount: &TempRc<'cx, Mount>, lazily: bool, cx: &'cx Cx) -> Result<()> {
         let name = mount.downgrade();
         let mut mounts = self.mounts.lock(cx);
         let index = mounts.iter().position(|other| other.downgrade() == name).ok_or(Errno::EINVAL)?;
-        if index == 0 {
+        if mount.point(cx).is_none() {
             return Err(Errno::EINVAL);
         }
-        let has_children = mounts.iter().any(|other| {
-            let other = other.get(cx);
-            let point = other.point.lock(cx);
-            point.as_ref().is_some_and(|(parent, _)| *parent == name)
-        });
-        if has_children {
-            return Err(Errno::EBUSY);
-        }
-        // From here on nobody keeps owners of it that are not used; whoever has just done so is found.
-        mount.is_attached.store(false, Ordering::Relaxed);
+        let going = mount_tree::going(&mounts, mount, lazily, cx)?;
+        let mark = |is_attached: bool| {
+            going.mounts.iter().for_each(|mount| mount.is_attached.store(is_attached, Ordering::Relaxed));
+        };
+        // From here on nobody keeps owners of them that are not used; whoever has just done so is found.
+        mark(false);
         give_up_spare();
-        let removed = mounts.remove(index);
-        if lazily {
-            drop(removed);
-        } else if let Err(used) = removed.end_if_only() {
-            mounts.insert(index, used);
-            mount.is_attached.store(true, Ordering::Relaxed);
+        let elsewhere = going.mounts.get(1..).unwrap_or_default();
+        if !lazily && elsewhere.iter().any(|mount| mount.owners() > 1) {
+            mark(true);
             return Err(Errno::EBUSY);
         }
-        let point = mount.point.lock(cx).take();
+        let mut removed = vec![mounts.remove(index)];
+        if !lazily
+            && let Some(only) = removed.pop()
+            && let Err(used) = only.end_if_only()
+        {
+            mounts.insert(index, used);
+            mark(true);
+            return Err(Errno::EBUSY);
+        }
+        if !elsewhere.is_empty() {
+            removed.extend(mounts.extract_if(.., |mount| !mount.get(cx).is_attached()));
+        }
+        for (covering, below) in &going.uncovered {
+            let freed = below.point.lock(cx).take();
+            let old = core::mem::replace(&mut *covering.point.lock(cx), freed);
+            give_up_point(old, cx);
+        }
+        let (mut points, mut left) = (Vec::new(), BTreeMap::new());
+        for gone in &going.mounts {
+            points.push(gone.point.lock(cx).take());
+            let propagation = core::mem::take(&mut *gone.propagation.lock(cx));
+            left.extend(propagation.group.map(|group| (group, propagation.master)));
+        }
+        propagation::end_groups(&mounts, &left, cx);
         drop(mounts);
-        give_up_point(point, cx);
+        drop(removed);
+        points.into_iter().for_each(|point| give_up_point(point, cx));
         self.has_changed();
         Ok(())
     }
+}
+
+/// Mounts a tree whose mounts are `new`, or in the table already, and copies of it in all mounts that hear of it. Where the first of it was before.
+///
+/// # Errors
+/// ENOSPC: there are too many mounts.
+fn graft(
+    mounts: &mut Vec<StrongRc<Mount>>,
+    tree: &[TempRc<'_, Mount>],
+    new: Vec<StrongRc<Mount>>,
+    point: MountPoint<'_, '_>,
+    cx: &Cx,
+) -> Result<Option<Point>> {
+    let on = point.on;
+    let receivers = Groups::of(mounts, cx).receivers(on, cx);
+    let copied = if new.is_empty() && receivers.is_empty() { 0 } else { tree.len() };
+    mount_tree::check_room(mounts, copied, &receivers)?;
+    if on.mount.propagation(cx).group.is_some() {
+        for mount in tree {
+            let mut propagation = mount.propagation.lock(cx);
+            *propagation = propagation.shared();
+        }
+    }
+    mount_tree::copy_to_receivers(mounts, tree, on, receivers, cx);
+    let old = tree.first().and_then(|top| top.point.lock(cx).replace(point.keep()));
+    mount_tree::add(mounts, new, cx);
+    Ok(old)
 }
 
 /// The right to mount something on an inode: it is not removed, and has other names only where it has them now, until this is given up.
@@ -433,7 +586,7 @@ impl<'a, 'cx> MountPoint<'a, 'cx> {
     }
 
     /// Its names, for the mount that is there from now on.
-    fn keep(mut self) -> (WeakRc<Mount>, WeakRc<Inode>) {
+    fn keep(mut self) -> Point {
         self.is_kept = true;
         (self.on.mount.downgrade(), self.on.inode.downgrade())
     }
@@ -454,7 +607,7 @@ impl Drop for MountPoint<'_, '_> {
 }
 
 /// Nothing is mounted there any more.
-fn give_up_point(point: Option<(WeakRc<Mount>, WeakRc<Inode>)>, cx: &Cx) {
+pub(super) fn give_up_point(point: Option<Point>, cx: &Cx) {
     if let Some((_, inode)) = point
         && let Ok(inode) = inode.upgrade(cx)
     {

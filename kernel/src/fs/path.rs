@@ -101,6 +101,11 @@ impl<'cx> Path<'cx> {
         self.mount.id == other.mount.id && self.inode.downgrade() == other.inode.downgrade()
     }
 
+    /// Whether it is where its mount begins.
+    pub fn is_root_of_mount(&self) -> bool {
+        self.inode.downgrade() == self.mount.root.downgrade()
+    }
+
     /// What is mounted here, topmost; itself if nothing is.
     #[inline(always)]
     pub fn mounted(self, cx: &'cx Cx) -> Result<Path<'cx>> {

@@ -16,19 +16,18 @@ use crate::error::{Errno, Result};
 use crate::fs::file_system::wait_for_end;
 use crate::fs::types::{self, OnDevice, OnServer, Opening, Origin};
 use crate::fs::walk::{self, PathName, WalkFlags};
-use crate::fs::{DeviceNumber, FileKind, FileSystem, Inode, MOUNTS, Mount, MountFlags, Path};
-use crate::step::{Patience, Step, Stop, complete_async};
+use crate::fs::{
+    DeviceNumber, FileKind, FileSystem, Inode, Location, MOUNTS, Mount, MountFlags, Path, PropagationType,
+};
+use crate::process;
+use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
 use crate::user_memory::{UserIn, UserOut};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
-    Entry::partial(
-        abi::__NR_mount,
-        "mount",
-        Call::Async(mount_async),
-        "one mount namespace; propagation types are accepted and do nothing; no recursive bind mounts",
-    ),
+    Entry::partial(abi::__NR_mount, "mount", Call::Async(mount_async), "one mount namespace"),
+    Entry::new(abi::__NR_pivot_root, "pivot_root", Call::Async(pivot_root_async)),
     Entry::new(abi::__NR_umount2, "umount2", Call::Async(umount_async)),
     Entry::new(abi::__NR_statfs, "statfs", Call::Step(statfs)),
     Entry::new(abi::__NR_fstatfs, "fstatfs", Call::Step(fstatfs)),
@@ -90,27 +89,35 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Begun> {
     let on = walk::resolve(abi::AT_FDCWD, target.bytes(), WalkFlags::FOLLOW, me, cx)?;
     check_privileged(cx, me)?;
     if flags & abi::MS_REMOUNT != 0 {
-        if on.inode.downgrade() != on.mount.root.downgrade() {
+        if !on.is_root_of_mount() {
             return Err(Errno::EINVAL.into());
         }
         return Ok(Begun::Remount(on.mount.downgrade()));
     }
-    if flags & (abi::MS_SHARED | abi::MS_PRIVATE | abi::MS_SLAVE | abi::MS_UNBINDABLE) != 0 {
+    let propagates = abi::MS_SHARED | abi::MS_PRIVATE | abi::MS_SLAVE | abi::MS_UNBINDABLE;
+    let is_recursive = flags & abi::MS_REC != 0;
+    if flags & propagates != 0 && flags & abi::MS_BIND == 0 {
+        let kind = propagation_type(flags)?;
+        if !on.is_root_of_mount() {
+            return Err(Errno::EINVAL.into());
+        }
+        MOUNTS.set_propagation(&on.mount, kind, is_recursive, cx)?;
         return Ok(Begun::Done);
     }
     let source = optional_string(cx, me, args.string(0))?;
     crate::memory::admit()?;
-    if flags & abi::MS_BIND != 0 {
-        let from = walk::resolve(abi::AT_FDCWD, &source, WalkFlags::FOLLOW, me, cx)?;
-        bind(cx, &from, &on)?;
-        return Ok(Begun::Done);
-    }
-    if flags & abi::MS_MOVE != 0 {
-        let from = walk::resolve(abi::AT_FDCWD, &source, WalkFlags::FOLLOW, me, cx)?;
-        if from.inode.downgrade() != from.mount.root.downgrade() {
+    if flags & (abi::MS_BIND | abi::MS_MOVE) != 0 {
+        if source.is_empty() {
             return Err(Errno::EINVAL.into());
         }
-        MOUNTS.relocate(&from.mount, &on, cx)?;
+        let from = walk::resolve(abi::AT_FDCWD, &source, WalkFlags::FOLLOW, me, cx)?;
+        if flags & abi::MS_BIND != 0 {
+            bind(cx, &from, &on, is_recursive)?;
+        } else if from.is_root_of_mount() {
+            MOUNTS.relocate(&from.mount, &on, cx)?;
+        } else {
+            return Err(Errno::EINVAL.into());
+        }
         return Ok(Begun::Done);
     }
     let kind = optional_string(cx, me, args.string(2))?;
@@ -149,15 +156,70 @@ fn block_device(path: &[u8], me: &Current, cx: &Cx) -> Step<DeviceNumber> {
     Ok(node.inode.device)
 }
 
-fn bind(cx: &Cx, from: &Path<'_>, on: &Path<'_>) -> Result<()> {
+/// The one propagation type that mount(2) was given.
+///
+/// # Errors
+/// EINVAL: there are several, or flags that do not go with them.
+fn propagation_type(flags: u32) -> Result<PropagationType> {
+    match flags & !(abi::MS_REC | abi::MS_SILENT) {
+        abi::MS_SHARED => Ok(PropagationType::Shared),
+        abi::MS_PRIVATE => Ok(PropagationType::Private),
+        abi::MS_SLAVE => Ok(PropagationType::Slave),
+        abi::MS_UNBINDABLE => Ok(PropagationType::Unbindable),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+fn bind<'cx>(cx: &'cx Cx, from: &Path<'cx>, on: &Path<'_>, is_recursive: bool) -> Result<()> {
     let is_directory = |path: &Path<'_>| path.inode.kind == FileKind::Directory;
     if is_directory(from) != is_directory(on) {
         return Err(Errno::ENOTDIR);
     }
-    let file_system = from.mount.file_system.share();
-    let root = from.inode.share().ok_or(Errno::ENOENT)?;
-    let mount = Mount::new(file_system, root, from.mount.source.clone(), from.mount.flags());
-    MOUNTS.attach(StrongRc::new(mount), Some(on), cx)
+    MOUNTS.bind(from, on, is_recursive, cx)
+}
+
+/// pivot_root(2). Who has the old root as root or working directory gets the new one.
+fn pivot_root_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (old, new) = complete_async(cx, me, Patience::Forever, |cx, me, _| pivot_root(cx, me, args))?;
+    let mut from = Some(0);
+    complete_async(cx, me, Patience::Forever, |cx, _, _| {
+        let (mut time_slice, mut looked_at) = (TimeSlice::default(), 0_u32);
+        let (old, new) = (old.path(cx)?, new.path(cx)?);
+        while let Some((tid, name)) = from.and_then(|from| process::THREADS.next(from, cx)) {
+            from = tid.checked_add(1);
+            let places = name.upgrade(cx).ok().and_then(|thread| thread.fs.lock(cx).as_ref().map(|fs| fs.get(cx)));
+            if let Some(places) = places {
+                places.replace(&old, &new, cx)?;
+            }
+            looked_at += 1;
+            if looked_at.is_multiple_of(AT_ONCE) && time_slice.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        Ok(0)
+    })
+}
+
+/// So many threads are looked at before it is asked whether others should have their turn.
+const AT_ONCE: u32 = 16;
+
+/// Moves the mounts; which place was the root, and which is from now on.
+fn pivot_root(cx: &Cx, me: &Current, args: &Args) -> Step<(Location, Location)> {
+    check_privileged(cx, me)?;
+    let [new, put_old] = [0, 1].map(|at| PathName::read(args.string(at), me, cx));
+    let (new_name, put_old_name) = (new?, put_old?);
+    let new = walk::resolve(abi::AT_FDCWD, new_name.bytes(), WalkFlags::FOLLOW, me, cx)?;
+    if new.inode.kind != FileKind::Directory {
+        return Err(Errno::ENOTDIR.into());
+    }
+    let put_old = walk::resolve(abi::AT_FDCWD, put_old_name.bytes(), WalkFlags::FOLLOW, me, cx)?;
+    if put_old.inode.kind != FileKind::Directory {
+        return Err(Errno::ENOTDIR.into());
+    }
+    let root = me.fs(cx)?.root(cx)?;
+    let (old_place, new_place) = (root.keep_in_step()?, new.keep_in_step()?);
+    MOUNTS.pivot(&root, &new, &put_old, cx)?;
+    Ok((old_place, new_place))
 }
 
 fn umount_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -185,7 +247,7 @@ fn umount(cx: &Cx, me: &Current, args: &Args) -> Step<(WeakRc<FileSystem>, bool)
     walking.set(WalkFlags::FOLLOW, flags & abi::UMOUNT_NOFOLLOW == 0);
     let found = walk::resolve(abi::AT_FDCWD, path.bytes(), walking, me, cx)?;
     check_privileged(cx, me)?;
-    if found.inode.downgrade() != found.mount.root.downgrade() {
+    if !found.is_root_of_mount() {
         return Err(Errno::EINVAL.into());
     }
     if expires {

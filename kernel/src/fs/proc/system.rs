@@ -4,14 +4,14 @@ use alloc::vec::Vec;
 
 use frame::Cx;
 use frame::mm::PAGE_SIZE;
-use refs::SpinLock;
+use refs::{SpinLock, TempRc};
 
 use super::text::{Line, Text};
 use super::{Entry, Target, What, directory, sys, text};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::types::{self, Origin};
-use crate::fs::{MOUNTS, Mount, MountFlags, Path};
+use crate::fs::{Inode, MOUNTS, Mount, MountFlags, Path};
 use crate::memory::overcommit;
 use crate::process::THREADS;
 use crate::sched::load_average;
@@ -351,15 +351,60 @@ pub fn mounts(text: &mut Text, _target: &Target, me: &Current, cx: &Cx) -> Resul
     })
 }
 
+/// The optional fields of `/proc/PID/mountinfo`.
+fn add_propagation(text: &mut Text, mount: &Mount, cx: &Cx) {
+    let propagation = mount.propagation(cx);
+    for (name, group) in [("shared", propagation.group), ("master", propagation.master)] {
+        if let Some(group) = group {
+            text.add(format_args!(" {name}:{}", group.0));
+        }
+    }
+    if propagation.is_unbindable {
+        text.add(format_args!(" unbindable"));
+    }
+}
+
+/// Of a name in `/proc/PID/mountinfo` that is longer than this only the end is told.
+const LONGEST_NAME: usize = 4096;
+
+/// The name of an inode as seen from its file system's root, with `//deleted` behind if it has none any more.
+fn name_in_file_system(inode: &TempRc<'_, Inode>, cx: &Cx) -> Vec<u8> {
+    // From its end to its start.
+    let (mut name, mut is_removed) = (Vec::new(), false);
+    let mut at = Some(inode.clone());
+    while let Some(inode) = at {
+        let dentry = inode.dentry.lock(cx);
+        is_removed |= dentry.is_removed;
+        if dentry.parent.is_some() && name.len() < LONGEST_NAME {
+            name.extend(dentry.name.iter().rev());
+            name.push(b'/');
+        }
+        let parent = dentry.parent;
+        drop(dentry);
+        at = parent.and_then(|parent| parent.upgrade(cx).ok());
+    }
+    if name.is_empty() {
+        name.push(b'/');
+    }
+    name.reverse();
+    if is_removed {
+        name.extend_from_slice(b"//deleted");
+    }
+    name
+}
+
 /// `/proc/PID/mountinfo`.
 pub fn mountinfo(text: &mut Text, _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
     each_mount(text, me, cx, |text, mount, point| {
         let file_system = mount.file_system.get(cx);
         let parent = mount.point(cx).map_or(mount.id, |point| point.mount.id);
-        text.add(format_args!("{} {parent} 0:{} / ", mount.id, file_system.device));
+        text.add(format_args!("{} {parent} 0:{} ", mount.id, file_system.device));
+        text.add_name(&name_in_file_system(&mount.root.get(cx), cx));
+        text.add(format_args!(" "));
         text.add_name(point);
         text.add(format_args!(" "));
         add_options(text, mount);
+        add_propagation(text, mount, cx);
         text.add(format_args!(" - {} ", file_system.name));
         text.add_name(if mount.source.is_empty() { b"none" } else { &mount.source });
         text.add(format_args!(" rw"));
