@@ -472,7 +472,8 @@ impl<F: Format> Node<F> {
                 Ok(())
             })?;
             if !done.has_more {
-                return Ok(());
+                // And those that a fault had brought are mapped somewhere.
+                return unmap_pages(self, whole, cx);
             }
             if time_slice.is_over() {
                 return Err(Stop::Pause(Interruption::KillOnly));
@@ -591,6 +592,14 @@ impl<F: Format> Pages for Node<F> {
             let end = indices.end.min(self.size().div_ceil(PAGE));
             content.each_present(indices.start..end, each, cx);
         }
+    }
+
+    fn remove(&self, indices: Range<u64>, _is_removed: &mut bool, cx: &Cx) -> Step<()> {
+        let volume = self.volume_to_change(cx)?;
+        let _writing = self.writing.lock(cx);
+        self.finish_cutting(&volume, cx)?;
+        let bytes = indices.start.saturating_mul(PAGE)..indices.end.saturating_mul(PAGE);
+        self.punch(&volume, bytes, &mut TimeSlice::default(), cx)
     }
 
     fn mapped(&self) -> &Mapped {
