@@ -8,7 +8,9 @@ use crate::compile;
 use crate::task::{Action, Outcome, Task};
 use anyhow::{Context, Result, bail};
 use ebb_guest::image::busybox;
-use ebb_guest::{ConsoleUse, Error, Exit, Guest, Image, Input, Kernel, Machine, OutputStream, Program, artifacts};
+use ebb_guest::{
+    ConsoleUse, Disk, Error, Exit, Guest, Image, Input, Kernel, Machine, OutputStream, Program, artifacts,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -59,7 +61,11 @@ pub fn systems(arguments: &SystemArguments, tasks: &[Task]) -> Result<Systems> {
     if arguments.kernel_log {
         machine.console = ConsoleUse::Shown;
     }
-    Ok(Systems { reference, ebb: Some(Box::new(GuestSystem::new(machine, tasks)?)) })
+    let mut ebb = GuestSystem::new(machine, tasks)?;
+    if let Some(kind) = &arguments.on_disk {
+        ebb = ebb.on_disk(kind)?;
+    }
+    Ok(Systems { reference, ebb: Some(Box::new(ebb)) })
 }
 
 /// What this command may do on the host, as a mask in hexadecimal: a task may do no more on either system.
@@ -89,6 +95,28 @@ fn check_launched(task: &Task, outcome: Outcome) -> Result<Outcome> {
             }
         }
         _ => Ok(outcome),
+    }
+}
+
+/// A disk with an empty file system.
+struct FormattedDisk {
+    kind: String,
+    /// Where its image is.
+    _directory: TempDir,
+}
+
+impl FormattedDisk {
+    /// Makes one, for the type of mount(8); and the disk.
+    fn make(kind: &str) -> Result<(Self, Disk)> {
+        let directory = tempfile::tempdir().context("making a directory for a disk")?;
+        let path = directory.path().join("disk.img");
+        let mut mke2fs = Command::new("/usr/sbin/mke2fs");
+        let status = mke2fs.args(["-q", "-F", "-t", kind]).arg(&path).arg("512M").stdout(Stdio::null()).status();
+        if !status.context("starting mke2fs (package e2fsprogs)")?.success() {
+            bail!("mke2fs cannot make {kind}");
+        }
+        let disk = Disk { path, is_read_only: false };
+        Ok((Self { kind: kind.to_owned(), _directory: directory }, disk))
     }
 }
 
@@ -211,6 +239,8 @@ pub struct GuestSystem {
     machine: Machine,
     image: Image,
     guest: Option<Guest>,
+    /// Where the working directories are; else in memory.
+    disk: Option<FormattedDisk>,
     runs: usize,
 }
 
@@ -240,15 +270,46 @@ impl GuestSystem {
             }
         }
         image.add_file(GUEST_LAUNCHER, &compile::launcher()?)?;
-        Ok(Self { capabilities: capabilities()?, limits: hard_limits()?, machine, image, guest: None, runs: 0 })
+        Ok(Self {
+            capabilities: capabilities()?,
+            limits: hard_limits()?,
+            machine,
+            image,
+            guest: None,
+            disk: None,
+            runs: 0,
+        })
     }
 
-    fn guest(&mut self) -> std::result::Result<&mut Guest, Error> {
+    fn guest(&mut self) -> Result<&mut Guest> {
         let guest = match self.guest.take() {
             Some(guest) => guest,
-            None => Guest::boot(self.machine.clone(), &self.image)?,
+            None => {
+                let mut guest = Guest::boot(self.machine.clone(), &self.image)?;
+                if let Some(disk) = &self.disk {
+                    let script = format!("mkdir -p /tmp && mount -t {} /dev/vda /tmp", disk.kind);
+                    let shell = Path::new(GUEST_APPLETS).join("sh");
+                    let program = Program::new(shell).args(["-c", &script]).env("PATH", GUEST_APPLETS);
+                    let output = guest.run(&program, Input::Null, None)?;
+                    if output.exit != Exit::Code(0) {
+                        bail!("{script}: {}", String::from_utf8_lossy(&output.stderr));
+                    }
+                }
+                guest
+            }
         };
         Ok(self.guest.insert(guest))
+    }
+
+    /// The same with working directories on a disk with a file system of that type.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn on_disk(mut self, kind: &str) -> Result<Self> {
+        let (formatted, disk) = FormattedDisk::make(kind)?;
+        self.machine.disks.push(disk);
+        self.disk = Some(formatted);
+        Ok(self)
     }
 
     /// Runs one task; an error means that no task can be run at all.
