@@ -50,7 +50,7 @@ pub fn systems(arguments: &SystemArguments, tasks: &[Task]) -> Result<Systems> {
         None => Box::new(Host::new()?),
         Some(path) => {
             let machine = Machine { cpus: arguments.cpus, ..Machine::new(Kernel::open(path)?) };
-            Box::new(GuestSystem::new(machine, tasks)?)
+            Box::new(GuestSystem::new(machine, tasks, None)?)
         }
     };
     if arguments.reference_only {
@@ -61,10 +61,7 @@ pub fn systems(arguments: &SystemArguments, tasks: &[Task]) -> Result<Systems> {
     if arguments.kernel_log {
         machine.console = ConsoleUse::Shown;
     }
-    let mut ebb = GuestSystem::new(machine, tasks)?;
-    if let Some(kind) = &arguments.on_disk {
-        ebb = ebb.on_disk(kind)?;
-    }
+    let ebb = GuestSystem::new(machine, tasks, arguments.on_disk.as_deref())?;
     Ok(Systems { reference, ebb: Some(Box::new(ebb)) })
 }
 
@@ -98,25 +95,27 @@ fn check_launched(task: &Task, outcome: Outcome) -> Result<Outcome> {
     }
 }
 
-/// A disk with an empty file system.
+/// The image of a disk with an empty file system.
 struct FormattedDisk {
     kind: String,
-    /// Where its image is.
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl FormattedDisk {
-    /// Makes one, for the type of mount(8); and the disk.
-    fn make(kind: &str) -> Result<(Self, Disk)> {
+    /// Makes one, of a type for mount(8).
+    fn make(kind: &str) -> Result<Self> {
         let directory = tempfile::tempdir().context("making a directory for a disk")?;
-        let path = directory.path().join("disk.img");
+        let made = Self { kind: kind.to_owned(), directory };
         let mut mke2fs = Command::new("/usr/sbin/mke2fs");
-        let status = mke2fs.args(["-q", "-F", "-t", kind]).arg(&path).arg("512M").stdout(Stdio::null()).status();
-        if !status.context("starting mke2fs (package e2fsprogs)")?.success() {
-            bail!("mke2fs cannot make {kind}");
+        mke2fs.args(["-q", "-F", "-t", kind]).arg(made.disk().path).arg("512M").stdout(Stdio::null());
+        match mke2fs.status().context("starting mke2fs (package e2fsprogs)")?.success() {
+            true => Ok(made),
+            false => bail!("mke2fs cannot make {kind}"),
         }
-        let disk = Disk { path, is_read_only: false };
-        Ok((Self { kind: kind.to_owned(), _directory: directory }, disk))
+    }
+
+    fn disk(&self) -> Disk {
+        Disk { path: self.directory.path().join("disk.img"), is_read_only: false }
     }
 }
 
@@ -255,8 +254,11 @@ impl GuestSystem {
         }
     }
 
-    /// A machine for these tasks.
-    pub fn new(machine: Machine, tasks: &[Task]) -> Result<Self> {
+    /// A machine for these tasks, whose working directories are on a disk with a file system of that type, or in memory.
+    ///
+    /// # Errors
+    /// Something of it cannot be made.
+    pub fn new(mut machine: Machine, tasks: &[Task], on_disk: Option<&str>) -> Result<Self> {
         let mut image = Image::base();
         image.add_busybox()?;
         for applet in busybox::applets(&busybox::find()?)? {
@@ -270,15 +272,9 @@ impl GuestSystem {
             }
         }
         image.add_file(GUEST_LAUNCHER, &compile::launcher()?)?;
-        Ok(Self {
-            capabilities: capabilities()?,
-            limits: hard_limits()?,
-            machine,
-            image,
-            guest: None,
-            disk: None,
-            runs: 0,
-        })
+        let disk = on_disk.map(FormattedDisk::make).transpose()?;
+        machine.disks.extend(disk.iter().map(FormattedDisk::disk));
+        Ok(Self { capabilities: capabilities()?, limits: hard_limits()?, machine, image, guest: None, disk, runs: 0 })
     }
 
     fn guest(&mut self) -> Result<&mut Guest> {
@@ -299,17 +295,6 @@ impl GuestSystem {
             }
         };
         Ok(self.guest.insert(guest))
-    }
-
-    /// The same with working directories on a disk with a file system of that type.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub fn on_disk(mut self, kind: &str) -> Result<Self> {
-        let (formatted, disk) = FormattedDisk::make(kind)?;
-        self.machine.disks.push(disk);
-        self.disk = Some(formatted);
-        Ok(self)
     }
 
     /// Runs one task; an error means that no task can be run at all.

@@ -175,11 +175,7 @@ impl<F: Format> Node<F> {
             progress.has_begun = true;
         }
         if let Some(content) = &self.content {
-            {
-                let volume = self.volume(cx)?;
-                let _writing = self.writing.lock(cx);
-                self.finish_cutting(&volume, cx)?;
-            }
+            drop(self.lock_content(&*self.volume(cx)?, cx)?);
             if !progress.is_unmapped {
                 if self.end_mapped(cx)? {
                     this.touch_modified(cx);
