@@ -108,10 +108,14 @@ test-kernel: ## Tests inside the kernel, in QEMU
 checks-tool:
 	@$(HOST_CARGO) build --release -p ebb-checks
 
+# What is to be the same where the working directory is on a disk: all but how many pages go through the kernel at once (files/copy_pages, which also contains files/copy).
+ON_EXT4 := dirs/ links/ permissions/ memory/ $(filter-out files/copy%,$(patsubst user/checks/%.c,%,$(wildcard user/checks/files/*.c)))
+
 test-guest: build checks-tool ## Programs that must do the same on Ebb and on Linux
 	$(call say,'Programs on Ebb and on Linux')
 	@$(HOST_CARGO) test --quiet --release -p ebb -- --ignored --test-threads 2
 	@$(CHECKS) programs
+	@$(CHECKS) --on-disk ext4 programs $(ON_EXT4)
 	@$(CHECKS) applets
 	@$(CHECKS) script
 

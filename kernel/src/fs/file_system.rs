@@ -1,7 +1,7 @@
 //! [`FileSystem`]: an instance of a file system, and how much it may hold.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, StrongRc, WaitList, Waker};
@@ -87,7 +87,7 @@ pub struct FileSystem {
     next_inode: AtomicU64,
     mounts: AtomicU32,
     kept: SpinLock<Option<StrongRc<dyn Kept>>>,
-    is_ending: AtomicBool,
+    stage: AtomicU8,
 }
 
 /// What a file system keeps as long as it is mounted, and which may own its inodes.
@@ -105,6 +105,12 @@ pub trait Kept: Send + Sync {
         Ok(())
     }
 }
+
+/// Stages of a [`FileSystem`]: it has mounts, or will have; the last has ended, and something has to be done still; that is done. What is on a disk is mounted
+/// from there on as another instance.
+const MOUNTED: u8 = 0;
+const ENDING: u8 = 1;
+const OVER: u8 = 2;
 
 /// Woken when a file system has come to its end.
 static ENDED: WaitList = WaitList::new();
@@ -158,7 +164,7 @@ impl FileSystem {
             is_read_only,
             mounts: AtomicU32::new(0),
             kept: SpinLock::new(None),
-            is_ending: AtomicBool::new(false),
+            stage: AtomicU8::new(MOUNTED),
             next_inode: AtomicU64::new(1),
         })
     }
@@ -173,38 +179,41 @@ impl FileSystem {
         self.mounts.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// There is one mount of it more, if there is one already: the last one may just have ended.
+    pub(super) fn begin_another_mount(&self) -> bool {
+        let one_more = |mounts| if mounts > 0 { Some(mounts + 1) } else { None };
+        self.mounts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
+    }
+
     /// There is one mount of it less. With the last one goes what it keeps.
     pub(super) fn end_mount(&self) {
-        if self.mounts.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.end_kept();
+        if self.mounts.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
         }
-    }
-
-    /// It was made to be mounted, and is not.
-    pub fn end_unmounted(&self) {
-        self.end_kept();
-    }
-
-    fn end_kept(&self) {
+        // Before anybody is told: he may be done at once.
+        self.stage.store(ENDING, Ordering::Release);
         let has_work =
             self.kept.with(|kept| kept.as_ref().is_some_and(|kept| kept.with(|kept| kept.last_mount_ended())));
-        if has_work {
-            self.is_ending.store(true, Ordering::Release);
-        } else {
-            drop(self.kept.with(Option::take));
+        if !has_work {
+            self.give_up_kept();
         }
     }
 
     /// What it keeps has done all that it had to do.
     pub fn give_up_kept(&self) {
         drop(self.kept.with(Option::take));
-        self.is_ending.store(false, Ordering::Release);
+        self.stage.store(OVER, Ordering::Release);
         ENDED.wake_all();
     }
 
     /// Whether its last mount has ended, and something has to be done still.
     pub fn is_ending(&self) -> bool {
-        self.is_ending.load(Ordering::Acquire)
+        self.stage.load(Ordering::Acquire) == ENDING
+    }
+
+    /// Whether its last mount has ended and all is done.
+    pub(super) fn is_over(&self) -> bool {
+        self.stage.load(Ordering::Acquire) == OVER
     }
 
     /// Writes all that was changed in it so far, and waits for it: see [`Kept::sync`].

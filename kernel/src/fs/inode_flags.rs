@@ -33,6 +33,16 @@ impl InodeFlags {
     pub const IN_STATX: InodeFlags = InodeFlags::FIXED.union(InodeFlags::NO_DUMP);
     /// What a new inode takes over from its directory.
     pub const INHERITED: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
+
+    /// Those among the FS_*_FL of FS_IOC_GETFLAGS.
+    pub fn of_bits(bits: u32) -> Self {
+        FLAGS.iter().filter(|(bit, _)| bits & bit != 0).fold(Self::empty(), |all, (_, flag)| all | *flag)
+    }
+
+    /// As FS_IOC_GETFLAGS has them.
+    pub fn to_bits(self) -> u32 {
+        FLAGS.iter().filter(|(_, flag)| self.contains(*flag)).fold(0, |all, (bit, _)| all | bit)
+    }
 }
 
 /// Which FS_*_FL of FS_IOC_SETFLAGS is which flag.
@@ -51,7 +61,7 @@ pub fn get(inode: &Inode) -> Result<u32> {
     if !inode.ops.has_flags() || !matches!(inode.kind, FileKind::Regular | FileKind::Directory) {
         return Err(Errno::ENOTTY);
     }
-    Ok(FLAGS.iter().filter(|(_, flag)| inode.flags().contains(*flag)).fold(0, |all, (bit, _)| all | bit))
+    Ok(inode.flags().to_bits())
 }
 
 /// FS_IOC_SETFLAGS.
@@ -66,16 +76,11 @@ pub fn set(mount: &Mount, inode: &TempRc<'_, Inode>, bits: u32, me: &impl VfsCal
     if !subject.owns(inode, cx) {
         return Err(Errno::EPERM.into());
     }
-    let mut flags = InodeFlags::empty();
-    let mut unknown = bits;
-    for (bit, flag) in FLAGS {
-        flags.set(flag, bits & bit != 0);
-        unknown &= !bit;
-    }
+    let flags = InodeFlags::of_bits(bits);
     if (flags ^ inode.flags()).intersects(InodeFlags::FIXED) && !subject.has(Capability::LinuxImmutable) {
         return Err(Errno::EPERM.into());
     }
-    if unknown != 0 {
+    if bits & !InodeFlags::all().to_bits() != 0 {
         return Err(Errno::EOPNOTSUPP.into());
     }
     if let Some(real) = inode.ops.real_to_change(inode, Some(me), cx)? {

@@ -12,7 +12,7 @@ use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change};
 use super::mmap::page_range;
 use super::space::AddressSpace;
 use super::vma::{Vma, VmaFlags, VmaMap};
-use super::{BadAccess, Pages, finish_unmapping};
+use super::{BadAccess, Pages};
 use crate::error::{Errno, Result};
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
@@ -208,11 +208,7 @@ impl AddressSpace {
             Advice::Remove => {
                 let (object, indices) = removable(vma, &part)?;
                 drop(layout);
-                let is_removed = core::mem::replace(&mut call.is_removed, true);
-                let remove = |pages: &dyn Pages| match is_removed {
-                    false => pages.remove(indices, cx),
-                    true => finish_unmapping(pages, cx),
-                };
+                let remove = |pages: &dyn Pages| pages.remove(indices, &mut call.is_removed, cx);
                 with_pages(&object, cx, remove).unwrap_or(Err(Errno::EINVAL.into()))?;
                 (call.range.start, call.is_removed) = (part.end, false);
                 return Ok(());

@@ -56,7 +56,7 @@ pub use page_map::PageMap;
 pub use pages::{Mappable, Pages};
 pub use shared::SharedMemory;
 pub use space::{AddressSpace, Executable, Image, LOWEST, Sizes, VmaName, VmaReport};
-pub use unmap::{Mapped, finish_unmapping, unmap_pages};
+pub use unmap::{Mapped, begin_unmapping, finish_unmapping, unmap_pages};
 pub use vdso::VDSO_PAGES;
 pub use vma::{MAX_AREAS, VmaFlags};
 

@@ -28,12 +28,12 @@ pub trait Pages: Send + Sync {
     /// that was asked for.
     fn cached(&self, _indices: Range<u64>, _each: &mut dyn FnMut(u64, UFrame), _cx: &Cx) {}
 
-    /// Cuts pages out of the object: from here on they are zeros for all who see them (MADV_REMOVE). Called with no address space locked.
+    /// Cuts pages out of the object: from here on they are zeros for all who see them (MADV_REMOVE). Called with no address space locked. `is_removed` is the
+    /// caller's and begins as false; true: they are cut out, but not out of all address spaces.
     ///
     /// # Errors
-    /// EOPNOTSUPP where that cannot be done; EPERM if the object is sealed; `Pause` if pages are cut out and [`super::finish_unmapping`] is to do
-    /// the rest.
-    fn remove(&self, _indices: Range<u64>, _cx: &Cx) -> Step<()> {
+    /// EOPNOTSUPP where that cannot be done; EPERM if the object is sealed; whatever a step may say.
+    fn remove(&self, _indices: Range<u64>, _is_removed: &mut bool, _cx: &Cx) -> Step<()> {
         Err(Errno::EOPNOTSUPP.into())
     }
 

@@ -69,8 +69,11 @@ impl Pages for SharedMemory {
         }
     }
 
-    fn remove(&self, indices: Range<u64>, cx: &Cx) -> Step<()> {
+    fn remove(&self, indices: Range<u64>, is_removed: &mut bool, cx: &Cx) -> Step<()> {
         finish_unmapping(self, cx)?;
+        if core::mem::replace(is_removed, true) {
+            return Ok(());
+        }
         self.frames.lock(cx).remove(indices.clone());
         unmap_pages(self, indices, cx)
     }

@@ -73,6 +73,11 @@ impl Mapped {
         self.writable.lock(cx).is_some_and(|writable| !writable.is_gone())
     }
 
+    /// Whether somebody takes pages out of address spaces just now, or has begun to.
+    pub fn is_being_unmapped(&self) -> bool {
+        self.is_under_way.load(Ordering::Acquire)
+    }
+
     /// Whether it may be mapped somewhere.
     #[inline(always)]
     pub fn may_be(&self) -> bool {
@@ -88,13 +93,19 @@ impl Mapped {
 /// # Errors
 /// [`Stop::Pause`] if there is more to do: the caller's next step begins with [`finish_unmapping`].
 pub fn unmap_pages(object: &dyn Pages, indices: Range<u64>, cx: &Cx) -> Step<()> {
+    if begin_unmapping(object, indices, cx) { finish_unmapping(object, cx) } else { Ok(()) }
+}
+
+/// Says what is to be taken out as [`unmap_pages`] does, and takes nothing out yet: for whoever holds a lock of the object's. Whether there is anything to do, which
+/// [`finish_unmapping`] does.
+pub fn begin_unmapping(object: &dyn Pages, indices: Range<u64>, cx: &Cx) -> bool {
     let mapped = object.mapped();
     if !mapped.may_be.swap(false, Ordering::AcqRel) {
-        return Ok(());
+        return false;
     }
     *mapped.walk.lock(cx) = Some(Walk { indices, space: 0, address: 0, moves: 0 });
     mapped.is_under_way.store(true, Ordering::Release);
-    finish_unmapping(object, cx)
+    true
 }
 
 /// Goes on with what [`unmap_pages`] began, if it did not come to its end. Whoever is to change the object's length, or to cut out pages, does this

@@ -33,7 +33,7 @@ pub fn run(arguments: &SystemArguments, filters: &[String], times: bool) -> Resu
         machine.cpu = stretch::CPU.to_owned();
         machine.qemu_options.extend(stretch::COUNTED.map(str::to_owned));
     }
-    let mut system = GuestSystem::new(machine, &tasks)?;
+    let mut system = GuestSystem::new(machine, &tasks, arguments.on_disk.as_deref())?;
     let mut tally = Tally::default();
     let mut seen = Seen::default();
     for task in tasks {

@@ -51,6 +51,10 @@ pub struct SystemArguments {
     #[arg(long, global = true)]
     reference_only: bool,
 
+    /// Ebb's working directories are on a disk with a file system of this type: ext2, ext3 or ext4.
+    #[arg(long, global = true, value_name = "TYPE")]
+    on_disk: Option<String>,
+
     /// Show Ebb's log on standard error.
     #[arg(long, global = true)]
     kernel_log: bool,

@@ -17,7 +17,7 @@ pub fn run(arguments: &SystemArguments, filters: &[String]) -> Result<Tally> {
     machine.accel = Accel::Tcg;
     machine.cpu = stretch::CPU.to_owned();
     machine.qemu_options.extend(stretch::COUNTED.map(str::to_owned));
-    let mut system = GuestSystem::new(machine, &tasks)?;
+    let mut system = GuestSystem::new(machine, &tasks, arguments.on_disk.as_deref())?;
     let mut tally = Tally::default();
     let mut longest: Vec<(String, Stretch)> = Vec::new();
     for task in tasks {

@@ -8,7 +8,9 @@ use crate::compile;
 use crate::task::{Action, Outcome, Task};
 use anyhow::{Context, Result, bail};
 use ebb_guest::image::busybox;
-use ebb_guest::{ConsoleUse, Error, Exit, Guest, Image, Input, Kernel, Machine, OutputStream, Program, artifacts};
+use ebb_guest::{
+    ConsoleUse, Disk, Error, Exit, Guest, Image, Input, Kernel, Machine, OutputStream, Program, artifacts,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -48,7 +50,7 @@ pub fn systems(arguments: &SystemArguments, tasks: &[Task]) -> Result<Systems> {
         None => Box::new(Host::new()?),
         Some(path) => {
             let machine = Machine { cpus: arguments.cpus, ..Machine::new(Kernel::open(path)?) };
-            Box::new(GuestSystem::new(machine, tasks)?)
+            Box::new(GuestSystem::new(machine, tasks, None)?)
         }
     };
     if arguments.reference_only {
@@ -59,7 +61,8 @@ pub fn systems(arguments: &SystemArguments, tasks: &[Task]) -> Result<Systems> {
     if arguments.kernel_log {
         machine.console = ConsoleUse::Shown;
     }
-    Ok(Systems { reference, ebb: Some(Box::new(GuestSystem::new(machine, tasks)?)) })
+    let ebb = GuestSystem::new(machine, tasks, arguments.on_disk.as_deref())?;
+    Ok(Systems { reference, ebb: Some(Box::new(ebb)) })
 }
 
 /// What this command may do on the host, as a mask in hexadecimal: a task may do no more on either system.
@@ -89,6 +92,30 @@ fn check_launched(task: &Task, outcome: Outcome) -> Result<Outcome> {
             }
         }
         _ => Ok(outcome),
+    }
+}
+
+/// The image of a disk with an empty file system.
+struct FormattedDisk {
+    kind: String,
+    directory: TempDir,
+}
+
+impl FormattedDisk {
+    /// Makes one, of a type for mount(8).
+    fn make(kind: &str) -> Result<Self> {
+        let directory = tempfile::tempdir().context("making a directory for a disk")?;
+        let made = Self { kind: kind.to_owned(), directory };
+        let mut mke2fs = Command::new("/usr/sbin/mke2fs");
+        mke2fs.args(["-q", "-F", "-t", kind]).arg(made.disk().path).arg("512M").stdout(Stdio::null());
+        match mke2fs.status().context("starting mke2fs (package e2fsprogs)")?.success() {
+            true => Ok(made),
+            false => bail!("mke2fs cannot make {kind}"),
+        }
+    }
+
+    fn disk(&self) -> Disk {
+        Disk { path: self.directory.path().join("disk.img"), is_read_only: false }
     }
 }
 
@@ -211,6 +238,8 @@ pub struct GuestSystem {
     machine: Machine,
     image: Image,
     guest: Option<Guest>,
+    /// Where the working directories are; else in memory.
+    disk: Option<FormattedDisk>,
     runs: usize,
 }
 
@@ -225,8 +254,11 @@ impl GuestSystem {
         }
     }
 
-    /// A machine for these tasks.
-    pub fn new(machine: Machine, tasks: &[Task]) -> Result<Self> {
+    /// A machine for these tasks, whose working directories are on a disk with a file system of that type, or in memory.
+    ///
+    /// # Errors
+    /// Something of it cannot be made.
+    pub fn new(mut machine: Machine, tasks: &[Task], on_disk: Option<&str>) -> Result<Self> {
         let mut image = Image::base();
         image.add_busybox()?;
         for applet in busybox::applets(&busybox::find()?)? {
@@ -240,13 +272,27 @@ impl GuestSystem {
             }
         }
         image.add_file(GUEST_LAUNCHER, &compile::launcher()?)?;
-        Ok(Self { capabilities: capabilities()?, limits: hard_limits()?, machine, image, guest: None, runs: 0 })
+        let disk = on_disk.map(FormattedDisk::make).transpose()?;
+        machine.disks.extend(disk.iter().map(FormattedDisk::disk));
+        Ok(Self { capabilities: capabilities()?, limits: hard_limits()?, machine, image, guest: None, disk, runs: 0 })
     }
 
-    fn guest(&mut self) -> std::result::Result<&mut Guest, Error> {
+    fn guest(&mut self) -> Result<&mut Guest> {
         let guest = match self.guest.take() {
             Some(guest) => guest,
-            None => Guest::boot(self.machine.clone(), &self.image)?,
+            None => {
+                let mut guest = Guest::boot(self.machine.clone(), &self.image)?;
+                if let Some(disk) = &self.disk {
+                    let script = format!("mkdir -p /tmp && mount -t {} /dev/vda /tmp", disk.kind);
+                    let shell = Path::new(GUEST_APPLETS).join("sh");
+                    let program = Program::new(shell).args(["-c", &script]).env("PATH", GUEST_APPLETS);
+                    let output = guest.run(&program, Input::Null, None)?;
+                    if output.exit != Exit::Code(0) {
+                        bail!("{script}: {}", String::from_utf8_lossy(&output.stderr));
+                    }
+                }
+                guest
+            }
         };
         Ok(self.guest.insert(guest))
     }

@@ -51,6 +51,40 @@ fn content(image: &str, path: &str) -> Vec<u8> {
 
 #[test]
 #[ignore = "starts a machine"]
+fn what_was_unmounted_can_be_mounted_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = image(directory.path(), ("ext4", "4096"), "16M");
+    let script = "set -e; mkdir /m; i=0
+        while [ $i -lt 100 ]; do mount -t ext4 /dev/vda /m; mkdir /m/$i; echo $i >/m/$i/f; umount /m; i=$((i+1)); done
+        mount -t ext4 /dev/vda /m; cat /m/*/f | wc -l; umount /m";
+    assert_eq!(said(&image, script), "100\n");
+    check(&image);
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn what_had_lost_its_name_is_gone_after_a_power_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    for kind in [("ext4", "4096"), ("ext3", "1024")] {
+        let image = image(directory.path(), kind, "48M");
+        let mount = format!("mkdir /m; mount -t {} /dev/vda /m && cd /m", kind.0);
+        let script = format!(
+            "set -e; {mount}; dd if=/dev/zero of=f bs=1M count=30 2>/dev/null; exec 5<f; rm f; sync; echo READY; sleep 200"
+        );
+        let mut machine = ebb(&image, &script);
+        let mut machine = machine.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("ebb can be started");
+        let mut lines = BufReader::new(machine.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line == "READY"), "{kind:?}");
+        kill_emulator(machine.id());
+        let _ = machine.wait();
+        // There is room for another as large.
+        said(&image, &format!("set -e; {mount}; dd if=/dev/zero of=g bs=1M count=30 2>/dev/null; cd /; umount /m"));
+        check(&image);
+    }
+}
+
+#[test]
+#[ignore = "starts a machine"]
 fn what_a_guest_writes_is_there_afterwards() {
     let directory = tempfile::tempdir().unwrap();
     for kind in KINDS {

@@ -7,7 +7,8 @@
 //!
 //! *Mappings.* Nothing says when a program writes to a page through a mapping. So pages that it can write to stay dirty; where the file is synchronised, the volume's task takes them out of all address spaces, so that whoever writes next says so by a fault, and then writes them.
 //!
-//! Locks: `writing` is held over each step that changes the content or unmaps it: it comes before address spaces, the inode's metadata, the volume's state, and the cache.
+//! Locks: `writing` is held over each step that changes the content; it comes before the inode's metadata, the volume's state, and the cache. Pages are taken from mappings without it, as it must not be held where
+//! address spaces are reached for: what is to be taken is noted with it, and it is not locked again before that is done ([`Node::lock_content`]).
 
 use alloc::vec;
 use core::ops::Range;
@@ -16,7 +17,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Reader, UFrame, Writer};
 use linux_raw_sys::general::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE};
-use refs::{StrongRc, TempRc, WeakRc};
+use refs::{SpinGuard, StrongRc, TempRc, WeakRc};
 
 use super::format::{Allocation, Change, Done, Place};
 use super::node::Node;
@@ -25,7 +26,7 @@ use super::{Format, Volume};
 use crate::block::{self, Backing, BlockDevice, Cache, Extent, Keep, SECTOR, Wanted};
 use crate::error::{Errno, Result};
 use crate::fs::{Inode, Lseek};
-use crate::memory::{BadAccess, Mapped, Pages, finish_unmapping, unmap_pages};
+use crate::memory::{BadAccess, Mapped, Pages, begin_unmapping, finish_unmapping};
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 const PAGE: u64 = PAGE_SIZE as u64;
@@ -211,8 +212,7 @@ impl<F: Format> Node<F> {
         cx: &Cx,
     ) -> Step<(usize, u64)> {
         let volume = self.volume_to_change(cx)?;
-        let writing = self.writing.lock(cx);
-        self.finish_cutting(&volume, cx)?;
+        let writing = self.lock_content(&volume, cx)?;
         let start = offset.unwrap_or(self.size());
         let limit = limit.min(i64::MAX as u64);
         if start >= limit && from.remaining() > 0 {
@@ -318,8 +318,7 @@ impl<F: Format> Node<F> {
         if size > i64::MAX as u64 {
             return Err(Errno::EFBIG.into());
         }
-        let writing = self.writing.lock(cx);
-        self.finish_cutting(&volume, cx)?;
+        let writing = self.lock_content(&volume, cx)?;
         let old = self.size();
         let file = self.file.get(cx);
         let content = self.content(cx)?;
@@ -342,17 +341,32 @@ impl<F: Format> Node<F> {
         }
         if size < old {
             self.is_cutting.store(true, Ordering::Release);
+            begin_unmapping(self, size.div_ceil(PAGE)..u64::MAX, cx);
             file.note_dirty(false);
         }
         this.touch_modified(cx);
-        let outcome = self.finish_cutting(&volume, cx);
         drop(writing);
-        outcome
+        // What is left of it, as whoever comes next would.
+        self.lock_content(&volume, cx).map(drop)
     }
 
-    /// Goes on with what a cut has left, if there is something. `writing` is locked.
-    pub(super) fn finish_cutting(&self, volume: &Volume<F>, cx: &Cx) -> Step<()> {
+    /// Locks `writing`, with nothing left of what others have begun.
+    ///
+    /// # Errors
+    /// Whatever a step may say, while there is.
+    pub(super) fn lock_content<'a>(&'a self, volume: &Volume<F>, cx: &'a Cx) -> Step<SpinGuard<'a, ()>> {
         finish_unmapping(self, cx)?;
+        let writing = self.writing.lock(cx);
+        if self.mapped.is_being_unmapped() {
+            // By another, just now.
+            return Err(Stop::Pause(Interruption::Never));
+        }
+        self.finish_cutting(volume, cx)?;
+        Ok(writing)
+    }
+
+    /// Goes on with what a cut has left, if there is something. `writing` is locked, and the pages are unmapped.
+    fn finish_cutting(&self, volume: &Volume<F>, cx: &Cx) -> Step<()> {
         if !self.is_cutting.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -360,7 +374,6 @@ impl<F: Format> Node<F> {
         let content = self.content(cx)?;
         let mut time_slice = TimeSlice::default();
         let first = file.size().div_ceil(PAGE);
-        unmap_pages(self, first..u64::MAX, cx)?;
         self.drop_pages(first..u64::from(u32::MAX), &mut time_slice, cx)?;
         loop {
             let (done, _) = volume.change(cx, &Change::Cut(file.number), |done, _| {
@@ -409,13 +422,14 @@ impl<F: Format> Node<F> {
             FALLOC_FL_ZERO_RANGE => (true, true),
             _ => return Err(Errno::EOPNOTSUPP.into()),
         };
-        let writing = self.writing.lock(cx);
-        self.finish_cutting(&volume, cx)?;
+        let mut writing = self.lock_content(&volume, cx)?;
         let mut time_slice = TimeSlice::default();
         if clears && *done == 0 {
             self.punch(&volume, range.clone(), &mut time_slice, cx)?;
             // So the next step knows that this is done.
             *done = 1;
+            drop(writing);
+            writing = self.lock_content(&volume, cx)?;
         }
         let what = if keeps_size { Allocation::AheadOfEnd } else { Allocation::Ahead };
         let mut at = if *done > 1 { *done } else { range.start };
@@ -440,7 +454,7 @@ impl<F: Format> Node<F> {
         Ok(())
     }
 
-    /// Makes a hole of a range: what is only a part of a page is cleared.
+    /// Makes a hole of a range: what is only a part of a page is cleared. `writing` is locked; what was mapped of it is still to be taken out of mappings.
     fn punch(&self, volume: &Volume<F>, range: Range<u64>, time_slice: &mut TimeSlice, cx: &Cx) -> Step<()> {
         let end = range.end.min(self.size().next_multiple_of(PAGE));
         if range.start >= end {
@@ -457,7 +471,6 @@ impl<F: Format> Node<F> {
         if whole.start >= whole.end {
             return Ok(());
         }
-        unmap_pages(self, whole.clone(), cx)?;
         self.drop_pages(whole.clone(), time_slice, cx)?;
         let file = self.file.get(cx);
         let content = self.content(cx)?;
@@ -472,6 +485,7 @@ impl<F: Format> Node<F> {
                 Ok(())
             })?;
             if !done.has_more {
+                begin_unmapping(self, whole, cx);
                 return Ok(());
             }
             if time_slice.is_over() {
@@ -522,18 +536,19 @@ impl<F: Format> Node<F> {
     /// Has no mapping write to the file without a word any more. Called by the volume's task only; whether there was one.
     pub(super) fn end_mapped(&self, cx: &Cx) -> Step<bool> {
         let content = self.content(cx)?;
-        let _writing = self.writing.lock(cx);
-        let mut ending = self.ending_epoch.load(Ordering::Relaxed);
-        finish_unmapping(self, cx)?;
-        if ending == 0 {
+        let volume = self.volume_to_change(cx)?;
+        let writing = self.lock_content(&volume, cx)?;
+        if self.ending_epoch.load(Ordering::Relaxed) == 0 {
             if !content.is_mapped_to_write(cx) {
                 return Ok(false);
             }
-            ending = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
-            self.ending_epoch.store(ending, Ordering::Relaxed);
+            self.ending_epoch.store(self.epoch.fetch_add(1, Ordering::AcqRel) + 1, Ordering::Relaxed);
             // Short of the very end: private copies stay.
-            unmap_pages(self, 0..u64::MAX - 1, cx)?;
+            begin_unmapping(self, 0..u64::MAX - 1, cx);
         }
+        drop(writing);
+        let _writing = self.lock_content(&volume, cx)?;
+        let ending = self.ending_epoch.load(Ordering::Relaxed);
         let mut from = Some(0);
         while let Some(at) = from {
             from = content.end_mapped(at, ending, cx);
@@ -591,6 +606,18 @@ impl<F: Format> Pages for Node<F> {
             let end = indices.end.min(self.size().div_ceil(PAGE));
             content.each_present(indices.start..end, each, cx);
         }
+    }
+
+    fn remove(&self, indices: Range<u64>, is_removed: &mut bool, cx: &Cx) -> Step<()> {
+        let volume = self.volume_to_change(cx)?;
+        let writing = self.lock_content(&volume, cx)?;
+        if !*is_removed {
+            let bytes = indices.start.saturating_mul(PAGE)..indices.end.saturating_mul(PAGE);
+            self.punch(&volume, bytes, &mut TimeSlice::default(), cx)?;
+            *is_removed = true;
+        }
+        drop(writing);
+        finish_unmapping(self, cx)
     }
 
     fn mapped(&self) -> &Mapped {

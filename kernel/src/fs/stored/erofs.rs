@@ -56,6 +56,7 @@ impl Format for Erofs {
     type Node = Inode;
 
     const CAN_BE_WRITTEN: bool = false;
+    const HAS_FLAGS: bool = false;
     const MAGIC: u32 = MAGIC;
 
     fn block_bytes(&self) -> u32 {

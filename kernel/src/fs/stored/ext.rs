@@ -14,7 +14,7 @@ use frame::mm::PAGE_SIZE;
 use super::format::{Allocation, Change, Done, Place, Recovery, Repair, Said};
 use super::{Format, Listed, Problem, Space, View};
 use crate::error::Errno;
-use crate::fs::{Creation, DeviceNumber, FileKind, Metadata, Rename, Timestamp};
+use crate::fs::{Creation, DeviceNumber, FileKind, InodeFlags, Metadata, Rename, Timestamp};
 
 /// A file system.
 pub struct Ext {
@@ -117,6 +117,7 @@ impl Format for Ext {
     type Node = Inode;
 
     const CAN_BE_WRITTEN: bool = true;
+    const HAS_FLAGS: bool = true;
     const MAGIC: u32 = 0xef53;
 
     fn open(view: &View<'_>, bytes: u64, to_write: bool) -> Said<Self> {
@@ -241,6 +242,10 @@ impl Format for Ext {
         let inode = self.file_system.inode(&self.blocks(view), number)?;
         let metadata = self.metadata(&inode)?;
         Ok((inode, metadata))
+    }
+
+    fn flags(&self, node: &Inode) -> InodeFlags {
+        InodeFlags::of_bits(node.flags())
     }
 
     fn attributes(&self, node: &Inode, view: &View<'_>) -> Said<Vec<(Vec<u8>, Vec<u8>)>> {
@@ -413,8 +418,17 @@ fn new_inode(what: &Creation<'_>, now: Time) -> NewInode {
     }
 }
 
-fn keep<B: Blocks>(tx: &mut Transaction<'_, B>, number: u32, metadata: &Metadata) -> Said<()> {
+fn keep<B: Blocks>(
+    tx: &mut Transaction<'_, B>,
+    number: u32,
+    metadata: &Metadata,
+    flags: Option<InodeFlags>,
+) -> Said<()> {
     let mut inode = tx.fs().inode(tx, number)?;
+    if let Some(flags) = flags {
+        // There are others, of which nobody knows here.
+        inode.set_user_flags(inode.flags() & !InodeFlags::all().to_bits() | flags.to_bits());
+    }
     inode.set_permissions((metadata.mode & 0o7777) as u16);
     inode.set_owner(metadata.uid, metadata.gid);
     inode.set_atime(time(metadata.accessed));
@@ -494,7 +508,7 @@ fn change<B: Blocks>(
         }
         Change::Link(number, ref metadata, directory, name) => {
             let (number, directory) = (inode_number(number)?, inode_number(directory)?);
-            keep(tx, number, metadata)?;
+            keep(tx, number, metadata, None)?;
             tx.link(number, directory, name)?;
             [number, directory, 0, 0]
         }
@@ -522,8 +536,8 @@ fn change<B: Blocks>(
             tx.rename(from, old, to, new, how)?;
             [moved, replaced, from, to]
         }
-        Change::Keep(number, ref metadata) => {
-            keep(tx, inode_number(number)?, metadata)?;
+        Change::Keep(number, ref metadata, flags) => {
+            keep(tx, inode_number(number)?, metadata, Some(flags))?;
             [0; 4]
         }
         Change::Attribute(number, name, value) => {

@@ -10,7 +10,7 @@ use ext::{Changes, Journal};
 use super::View;
 use crate::error::Errno;
 use crate::fs::file_system::Capacity;
-use crate::fs::{Creation, FileKind, Metadata, Rename, Timestamp};
+use crate::fs::{Creation, FileKind, InodeFlags, Metadata, Rename, Timestamp};
 
 /// Why something cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,8 +99,8 @@ pub enum Change<'a> {
     RemoveDirectory(u64, &'a [u8]),
     /// Moves a name of a directory to another.
     Rename((u64, &'a [u8]), (u64, &'a [u8]), Rename),
-    /// Keeps mode, owners and times of an inode.
-    Keep(u64, Metadata),
+    /// Keeps mode, owners, times and flags of an inode.
+    Keep(u64, Metadata, InodeFlags),
     /// Keeps an attribute of an inode; `None`: there is none of that name.
     Attribute(u64, &'a [u8], Option<&'a [u8]>),
     /// Sees to it that bytes of a file have blocks, as many from the start on as fit one change, and that the file is that long if it has to be.
@@ -182,6 +182,8 @@ pub trait Format: Send + Sync + Sized + 'static {
 
     /// Whether there is code that writes it.
     const CAN_BE_WRITTEN: bool;
+    /// Whether its inodes have flags that can be set.
+    const HAS_FLAGS: bool;
     /// Its magic number in statfs(2).
     const MAGIC: u32;
 
@@ -229,6 +231,11 @@ pub trait Format: Send + Sync + Sized + 'static {
 
     /// Reads a file, and what stat(2) tells of it.
     fn node(&self, number: u64, view: &View<'_>) -> Said<(Self::Node, Metadata)>;
+
+    /// The flags of a file that was read just now.
+    fn flags(&self, _node: &Self::Node) -> InodeFlags {
+        InodeFlags::empty()
+    }
 
     /// The extended attributes of a file.
     fn attributes(&self, node: &Self::Node, view: &View<'_>) -> Said<Vec<(Vec<u8>, Vec<u8>)>>;

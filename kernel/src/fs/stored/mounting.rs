@@ -54,6 +54,8 @@ pub struct Mounting<F: Format> {
     is_read_only: bool,
     claim: Option<Claim>,
     place: Option<Place>,
+    /// Counts as a mount of the file system until the real one does.
+    held: Option<StrongRc<FileSystem>>,
     phase: Phase<F>,
     /// Blocks to be written, and how many bytes of the first are.
     to_write: Vec<(u64, Box<[u8]>)>,
@@ -67,7 +69,6 @@ enum Phase<F: Format> {
     Open,
     Begin(Box<F>, State, Space),
     Mark(Box<F>, State, Space, SyncProgress),
-    /// The instance has no mount yet.
     Orphans(Instance, WeakRc<Volume<F>>),
     Done,
 }
@@ -102,6 +103,7 @@ pub fn mount<F: Format>(kind: &'static str, request: &OnDevice<'_>) -> Result<Bo
         is_read_only: request.is_read_only || !F::CAN_BE_WRITTEN,
         claim: None,
         place: None,
+        held: None,
         phase: Phase::Look,
         to_write: Vec::new(),
         written: 0,
@@ -189,13 +191,18 @@ impl<F: Format> Mounting<F> {
         // One that ends is waited for.
         wait_for_end(waker, cx);
         let mut all = MOUNTED.lock(cx);
-        all.retain(|one| one.instance.as_ref().is_none_or(|(file_system, _)| file_system.upgrade(cx).is_ok()));
+        all.retain(|one| {
+            let Some((file_system, _)) = &one.instance else { return true };
+            file_system.upgrade(cx).is_ok_and(|file_system| !file_system.is_over())
+        });
         if let Some(one) = all.iter().find(|one| one.minor == self.minor) {
             let Some((file_system, root)) = &one.instance else { return Err(Errno::EBUSY.into()) };
             let file_system = file_system.upgrade(cx).map_err(|_| Errno::EBUSY)?;
-            if file_system.is_ending() {
+            let shared = file_system.share().ok_or(Errno::EBUSY)?;
+            if !file_system.begin_another_mount() {
                 return Err(Stop::BlockOnDevice);
             }
+            self.held = Some(shared);
             if one.kind != self.kind || file_system.is_read_only != self.is_read_only {
                 return Err(Errno::EBUSY.into());
             }
@@ -332,7 +339,11 @@ impl<F: Format> Mounting<F> {
         if is_written {
             task::start(volume_name);
         }
-        file_system.with(|file_system| file_system.keep(volume.unsize(|volume| volume)));
+        file_system.with(|file_system| {
+            file_system.keep(volume.unsize(|volume| volume));
+            file_system.begin_mount();
+        });
+        self.held = Some(file_system.share());
         self.phase = Phase::Orphans((file_system, root), volume_name);
         Ok(())
     }
@@ -355,8 +366,8 @@ impl<F: Format> Mounting<F> {
 
 impl<F: Format> Drop for Mounting<F> {
     fn drop(&mut self) {
-        if let Phase::Orphans((file_system, _), _) = &self.phase {
-            file_system.with(FileSystem::end_unmounted);
+        if let Some(held) = &self.held {
+            held.with(FileSystem::end_mount);
         }
     }
 }

@@ -18,8 +18,8 @@ use super::{Format, Listed, Volume};
 use crate::block::{Cache, Depth, ReadAhead, SyncProgress, VolumeSync};
 use crate::error::{Errno, Result};
 use crate::fs::{
-    Creation, Dentry, DirectoryEntry, FileKind, Inode, InodeOps, Lseek, Metadata, Named, Rename, Timestamp, VfsCaller,
-    look_for_closed,
+    Creation, Dentry, DirectoryEntry, FileKind, Inode, InodeFlags, InodeOps, Lseek, Metadata, Named, Rename, Timestamp,
+    VfsCaller, look_for_closed,
 };
 use crate::memory::{Mapped, Pages};
 use crate::step::{Step, Stop};
@@ -162,7 +162,7 @@ impl<F: Format> Node<F> {
             return Ok(());
         }
         this.begin_keeping();
-        let change = Change::Keep(this.number, this.metadata(cx));
+        let change = Change::Keep(this.number, this.metadata(cx), this.flags());
         let kept = self.volume(cx).map_err(Stop::from).and_then(|volume| volume.change(cx, &change, |_, _| Ok(())));
         kept.map(drop).inspect_err(|_| self.is_unkept.store(true, Ordering::Release))
     }
@@ -175,11 +175,7 @@ impl<F: Format> Node<F> {
             progress.has_begun = true;
         }
         if let Some(content) = &self.content {
-            {
-                let volume = self.volume(cx)?;
-                let _writing = self.writing.lock(cx);
-                self.finish_cutting(&volume, cx)?;
-            }
+            drop(self.lock_content(&*self.volume(cx)?, cx)?);
             if !progress.is_unmapped {
                 if self.end_mapped(cx)? {
                     this.touch_modified(cx);
@@ -293,6 +289,16 @@ impl<F: Format> Node<F> {
         file.desk.get(cx).notes.lock(cx).nameless.insert(number, inode);
     }
 
+    /// A new inode has the flags of its directory, which may not be on the disk yet.
+    fn inherit_flags(directory: &Inode, inode: &Inode) -> Result<()> {
+        let flags = directory.flags() & InodeFlags::INHERITED;
+        if F::HAS_FLAGS && flags != inode.flags() {
+            inode.set_flags(flags);
+            Self::node_of(inode)?.must_be_kept(inode);
+        }
+        Ok(())
+    }
+
     /// An inode has come to another place.
     fn has_moved(&self, to: &TempRc<'_, Inode>, name: &[u8], inode: &Inode, now: Timestamp, cx: &Cx) {
         *inode.dentry.lock(cx) = Dentry::new(to, name);
@@ -377,7 +383,9 @@ impl<F: Format> InodeOps for Node<F> {
         self.take_directory(this, &done, now, cx);
         let (number, node) = done.made.take().ok_or(Errno::EIO)?;
         let metadata = *done.of(number).ok_or(Errno::EIO)?;
-        Ok(volume.enter(number, Some((this, name)), node, metadata, cx)?)
+        let inode = volume.enter(number, Some((this, name)), node, metadata, cx)?;
+        Self::inherit_flags(this, &inode)?;
+        Ok(inode)
     }
 
     fn create_nameless(&self, this: &TempRc<'_, Inode>, what: &Creation<'_>, cx: &Cx) -> Step<StrongRc<Inode>> {
@@ -391,6 +399,7 @@ impl<F: Format> InodeOps for Node<F> {
         let node = Self::node_of(&inode)?;
         node.is_nameless.store(true, Ordering::Relaxed);
         node.may_be_named.store(true, Ordering::Relaxed);
+        Self::inherit_flags(this, &inode)?;
         let inode = StrongRc::new(inode);
         self.note_nameless(inode.downgrade(), number, cx);
         Ok(inode)
@@ -533,6 +542,10 @@ impl<F: Format> InodeOps for Node<F> {
 
     fn pages(&self) -> Option<&dyn Pages> {
         self.content.as_ref().map(|_| self as &dyn Pages)
+    }
+
+    fn has_flags(&self) -> bool {
+        F::HAS_FLAGS
     }
 
     fn keeps_attributes(&self) -> bool {

@@ -308,8 +308,10 @@ impl<F: Format> Volume<F> {
         let dentry = place.map_or_else(Dentry::default, |(parent, name)| Dentry::new(parent, name));
         let parent = place.map(|(parent, _)| parent.share().ok_or(Errno::ESTALE)).transpose()?;
         let is_written = self.format.is_written();
+        let flags = self.format.flags(&node);
         let ops = Box::new(Node::new(self, (number, node), parent, &metadata, cx));
         let inode = Inode::new(file_system, number, metadata, dentry, ops);
+        inode.set_flags(flags);
         if is_written {
             inode.begin_keeping();
         }

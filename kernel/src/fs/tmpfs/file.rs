@@ -451,9 +451,13 @@ impl Pages for RegularFile {
         }
     }
 
-    fn remove(&self, indices: Range<u64>, cx: &Cx) -> Step<()> {
-        self.check_seals(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
+    fn remove(&self, indices: Range<u64>, is_removed: &mut bool, cx: &Cx) -> Step<()> {
         finish_unmapping(self, cx)?;
+        if *is_removed {
+            return Ok(());
+        }
+        self.check_seals(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
+        *is_removed = true;
         let gone = self.content.lock(cx).pages.remove(indices.clone());
         self.release(gone);
         unmap_pages(self, indices, cx)
