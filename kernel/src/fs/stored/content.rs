@@ -471,21 +471,27 @@ impl<F: Format> Node<F> {
         if whole.start >= whole.end {
             return Ok(());
         }
-        self.drop_pages(whole.clone(), time_slice, cx)?;
+        let outcome = self.punch_pages(volume, whole.clone(), time_slice, cx);
+        // Also of what was not finished: it may never be.
+        begin_unmapping(self, whole, cx);
+        outcome
+    }
+
+    fn punch_pages(&self, volume: &Volume<F>, pages: Range<u64>, time_slice: &mut TimeSlice, cx: &Cx) -> Step<()> {
+        self.drop_pages(pages.clone(), time_slice, cx)?;
         let file = self.file.get(cx);
         let content = self.content(cx)?;
         loop {
-            let change = Change::Punch(file.number, whole.start * PAGE..whole.end * PAGE);
+            let change = Change::Punch(file.number, pages.start * PAGE..pages.end * PAGE);
             let (done, _) = volume.change(cx, &change, |done, _| {
                 // A fault may have brought pages back.
-                if content.cut(whole.start as u32..whole.end as u32, cx)?.is_some() {
+                if content.cut(pages.start as u32..pages.end as u32, cx)?.is_some() {
                     return Err(Stop::Again);
                 }
                 file.take(done);
                 Ok(())
             })?;
             if !done.has_more {
-                begin_unmapping(self, whole, cx);
                 return Ok(());
             }
             if time_slice.is_over() {
