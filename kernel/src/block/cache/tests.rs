@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::block::{Limits, Statistics, test_memory};
+use frame::mm::Reader;
 use std::vec;
 
 struct Random(u64);
