@@ -35,7 +35,7 @@ pub struct BlockFile {
     /// Which failures to write this description was told of.
     seen: AtomicU64,
     is_direct: AtomicBool,
-    syncs_writes: bool,
+    syncs_writes: Option<Depth>,
 }
 
 /// Opens the disk or partition of that number.
@@ -51,7 +51,10 @@ pub fn open(device: DeviceNumber, flags: OpenFlags, cx: &Cx) -> Result<Box<dyn F
         ahead: ReadAhead::default(),
         seen: AtomicU64::new(volume.disk.cache(cx).failures()),
         is_direct: AtomicBool::new(is_direct),
-        syncs_writes: is_direct || flags.contains(OpenFlags::DATA_SYNC),
+        syncs_writes: match flags.contains(OpenFlags::DATA_SYNC) {
+            true => Some(Depth::Kept),
+            false => is_direct.then_some(Depth::Written),
+        },
     }))
 }
 
@@ -131,7 +134,7 @@ impl File for BlockFile {
         Ok(())
     }
 
-    fn syncs_writes(&self) -> bool {
+    fn syncs_writes(&self) -> Option<Depth> {
         self.syncs_writes
     }
 

@@ -151,9 +151,9 @@ pub trait File: Any + Send + Sync {
         Ok(())
     }
 
-    /// Whether each write ends with a [`sync`](Self::sync) of what it wrote: O_DSYNC and O_DIRECT, of files that a device keeps.
-    fn syncs_writes(&self) -> bool {
-        false
+    /// Whether each write ends with a [`sync`](Self::sync) of what it wrote, and how deep: O_DSYNC and O_DIRECT, of files that a device keeps.
+    fn syncs_writes(&self) -> Option<Depth> {
+        None
     }
 
     /// Enters a description of it where signals are sent when it becomes ready, or takes it out: O_ASYNC. False if it sends none.
@@ -398,7 +398,8 @@ impl OpenFile {
     /// A description of `file`, which is what was opened at `location`, at offset 0. Where the inode is a regular file and the flags
     /// say that it will be written, the caller has called [`Location::begin_writing`]; this takes it back in the end.
     pub fn at(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
-        let (reads_slowly, writes_in_turn) = (file.reads_slowly(), file.writes_in_turn() || file.syncs_writes());
+        let (reads_slowly, writes_in_turn) =
+            (file.reads_slowly(), file.writes_in_turn() || file.syncs_writes().is_some());
         let (is_seekable, has_parts) = (file.is_seekable(), file.has_parts());
         let unseen_bytes = match file.end() {
             FileEnd::Unseen { bytes } => DESCRIPTION_BYTES + bytes,

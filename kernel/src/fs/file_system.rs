@@ -16,6 +16,8 @@ pub struct Capacity {
     pub pages: AtomicU64,
     /// Pages it holds.
     pub used_pages: AtomicU64,
+    /// Pages of the others that nobody gets.
+    pub kept_pages: AtomicU64,
     /// Inodes it may hold; 0: no limit is told.
     pub inodes: AtomicU64,
     /// Inodes it holds.

@@ -185,7 +185,7 @@ impl<'cx> Path<'cx> {
             name.push(b'/');
         }
         if !reached {
-            name.extend(b"(unreachable)".iter().rev());
+            name.extend(UNREACHABLE.iter().rev());
         }
         name.reverse();
         if deleted {
@@ -194,6 +194,9 @@ impl<'cx> Path<'cx> {
         Ok(name)
     }
 }
+
+/// What the name of a place begins with that is out of reach.
+pub const UNREACHABLE: &[u8] = b"(unreachable)";
 
 /// The longest name of a place in the tree (PATH_MAX).
 const LONGEST_PATH: usize = 4096;

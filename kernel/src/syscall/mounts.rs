@@ -303,7 +303,7 @@ fn write_statfs(cx: &Cx, me: &Current, path: &Path<'_>, to: UserOut<StatFs>) -> 
         block_size: 4096,
         blocks,
         blocks_free: free,
-        blocks_available: free,
+        blocks_available: free.saturating_sub(capacity.kept_pages.load(Ordering::Relaxed)),
         files,
         files_free: files.saturating_sub(capacity.used_inodes.load(Ordering::Relaxed)),
         id: [file_system.device, 0],

@@ -225,7 +225,15 @@ fn vector_async(
         }
         Direction::Write => {
             let pieces = pieces_async(cx, me, args)?;
-            write_async(cx, me, name, &pieces, position, how)
+            let written = write_async(cx, me, name, &pieces, position, how)?;
+            if written > 0 && flags & (abi::RWF_DSYNC | abi::RWF_SYNC) != 0 {
+                let range = match position {
+                    Position::At(start) if !how.append => start..start.saturating_add(written as u64),
+                    _ => 0..u64::MAX,
+                };
+                sync_async(cx, me, name, range, Depth::Kept)?;
+            }
+            Ok(written)
         }
     }
 }

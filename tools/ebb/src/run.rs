@@ -42,8 +42,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
     workdir: String,
 
-    /// The guest's root file system: a directory, a tar or cpio archive, plain or gzipped, or an image of EROFS, ext2, ext3 or ext4, which stays as it is.
-    #[arg(long, value_name = "DIR|TAR|CPIO|IMAGE")]
+    /// The guest's root file system: a directory, a tar or cpio archive, plain or gzipped, or an image of EROFS, ext2, ext3 or ext4, which stays as it is; with :rw behind an image of ext2, ext3 or ext4 the guest writes to it.
+    #[arg(long, value_name = "DIR|TAR|CPIO|IMAGE[:rw]")]
     rootfs: Option<PathBuf>,
 
     /// The program: a path or a name in PATH, in the root file system or else on this machine.

@@ -85,6 +85,79 @@ fn what_had_lost_its_name_is_gone_after_a_power_cut() {
 
 #[test]
 #[ignore = "starts a machine"]
+fn what_bypasses_the_cache_or_was_synchronised_through_an_overlay_is_on_the_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    for kind in [("ext4", "4096"), ("ext2", "1024")] {
+        let image = image(directory.path(), kind, "48M");
+        // O_DIRECT; an overlay's upper layer; and what both kinds of reading see.
+        let script = format!(
+            "set -e; mkdir /m /v; mount -t {} /dev/vda /m; cd /m
+            mkdir upper work lower; mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work none /v; sync
+            seq 100000 >/tmp/a; dd if=/tmp/a of=direct bs=64k oflag=direct conv=notrunc count=4 2>/dev/null
+            dd if=direct bs=4k iflag=direct 2>/dev/null | cmp -n 262144 - /tmp/a
+            dd if=/tmp/a of=direct bs=512 seek=1 skip=7 count=1 oflag=direct conv=notrunc 2>/dev/null
+            dd if=direct bs=1 skip=512 count=512 2>/dev/null >/tmp/b; dd if=/tmp/a bs=512 skip=7 count=1 2>/dev/null | cmp - /tmp/b
+            echo synchronised >/tmp/s; dd if=/tmp/s of=/v/f conv=fsync 2>/dev/null; echo READY; sleep 200",
+            kind.0
+        );
+        let mut machine = ebb(&image, &script);
+        let mut machine = machine.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("ebb can be started");
+        let mut lines = BufReader::new(machine.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line == "READY"), "{kind:?}");
+        kill_emulator(machine.id());
+        let _ = machine.wait();
+        if kind.0 == "ext4" {
+            said(&image, "mkdir /m; mount -t ext4 /dev/vda /m; umount /m");
+            check(&image);
+        }
+        let text: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
+        assert_eq!(content(&image, "upper/f"), b"synchronised\n", "{kind:?}");
+        assert_eq!(content(&image, "direct")[1024..], text.as_bytes()[1024..4 * 65536], "{kind:?}");
+    }
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn a_root_can_be_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("root");
+    fs::create_dir_all(root.join("bin")).unwrap();
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists());
+    fs::copy(busybox.expect("package busybox-static"), root.join("bin/busybox")).unwrap();
+    std::os::unix::fs::symlink("busybox", root.join("bin/sh")).unwrap();
+    let image = directory.path().join("root.ext4");
+    let mut command = Command::new("/usr/sbin/mke2fs");
+    command.args(["-q", "-F", "-t", "ext4", "-d"]).arg(&root).arg(&image).arg("32M").stdout(Stdio::null());
+    assert!(command.status().expect("package e2fsprogs").success());
+    let image = image.to_str().unwrap();
+    let run = |options: &[&str], access: &str, script: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+        command.args(["run", "--timeout", "300s"]).args(options).args(["--rootfs", &format!("{image}{access}")]);
+        command.args(["/bin/busybox", "sh", "-c", script]).stdin(Stdio::null()).output().expect("ebb can be started")
+    };
+    let first = run(&[], ":rw", "echo one >/one; (busybox sleep 1000 >/dev/null 2>&1 &); echo two >/two");
+    assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));
+    check(image);
+    assert_eq!(content(image, "one"), b"one\n");
+    // The agent starts itself there, and leaves nothing of itself.
+    let second = run(&["--reclaim-within", "5ms"], ":rw", "busybox cat /one /two; busybox rm /one; busybox ls -A /");
+    assert_eq!(String::from_utf8_lossy(&second.stdout), "one\ntwo\nbin\ndev\nlost+found\nproc\nsys\ntmp\ntwo\n");
+    check(image);
+    // In memory only.
+    let third = run(&[], "", "busybox rm /two; busybox ls /two");
+    assert!(!third.status.success());
+    assert_eq!(content(image, "two"), b"two\n");
+    // Switched off in the midst of it: it says what to do.
+    run(&[], ":rw", "echo three >/three; busybox sync; busybox poweroff -f");
+    let fourth = run(&[], "", "busybox true");
+    assert!(String::from_utf8_lossy(&fourth.stderr).contains(":rw"), "{}", String::from_utf8_lossy(&fourth.stderr));
+    let fifth = run(&[], ":rw", "busybox cat /three");
+    assert_eq!(String::from_utf8_lossy(&fifth.stdout), "three\n");
+    check(image);
+}
+
+#[test]
+#[ignore = "starts a machine"]
 fn what_a_guest_writes_is_there_afterwards() {
     let directory = tempfile::tempdir().unwrap();
     for kind in KINDS {

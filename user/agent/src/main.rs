@@ -2,7 +2,7 @@
 //!
 //! | command line | what it does |
 //! | --- | --- |
-//! | `agent root DEVICE TYPE ...` | makes the file system on DEVICE its root, with what is written kept in memory, and goes on as the rest says |
+//! | `agent root DEVICE TYPE ...` | makes the file system on DEVICE its root, with what is written kept in memory (or there, with the option `rw`), and goes on as the rest says |
 //! | `agent serve` | runs programs for the host, one after the other, until the host says to power off |
 //! | `agent shell [NAME=VALUE...] PROGRAM [ARGS...]` | runs one program on the console with job control, then powers off |
 //! | `agent session TERMINAL PROGRAM ARGV0 [ARGS...]` | becomes PROGRAM, leader of a new session with this terminal |
@@ -26,7 +26,8 @@ mod session;
 mod shell;
 mod volumes;
 
-use std::ffi::OsString;
+use root::Root;
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -35,15 +36,19 @@ fn main() -> ExitCode {
     let own_path = arguments.next().unwrap_or_else(|| OsString::from("/proc/self/exe"));
     let mut mode = arguments.next();
     let mut rest: Vec<OsString> = arguments.collect();
+    let mut root = Root::of_archive(own_path);
     if mode.as_deref().is_some_and(|mode| mode == "root") {
         let entered = match &rest[..] {
-            [device, kind, options, ..] => root::enter(device, kind, options, &own_path),
+            [device, kind, options, ..] => root::enter(device, kind, options, &root.own_path),
             _ => Err(std::io::Error::other("`root` wants a device, a type and options")),
         };
-        if entered.is_err() {
-            let _ = power::off_after(entered);
-            return ExitCode::FAILURE;
-        }
+        root = match entered {
+            Ok(entered) => entered,
+            Err(error) => {
+                let _ = power::off_after(Err(error));
+                return ExitCode::FAILURE;
+            }
+        };
         rest.drain(..3);
         mode = (!rest.is_empty()).then(|| rest.remove(0));
     }
@@ -56,16 +61,18 @@ fn main() -> ExitCode {
         volumes.push(rest.drain(..volumes::WORDS).collect::<Vec<_>>());
         mode = (!rest.is_empty()).then(|| rest.remove(0));
     }
-    let serves = |serve: &dyn Fn() -> std::io::Result<()>| {
+    let serves = |root: Root, serve: &dyn Fn(&OsStr) -> std::io::Result<()>| {
         mounts::mount_what_is_missing();
-        power::off_after(volumes.iter().try_for_each(|volume| volumes::mount_one(volume)).and_then(|()| serve()))
+        let mounted = volumes.iter().try_for_each(|volume| volumes::mount_one(volume));
+        let served = mounted.and_then(|()| serve(&root.own_path));
+        power::off_after(served.and(root.leave()))
     };
 
     let outcome = match mode.as_deref().and_then(|mode| mode.to_str()) {
         Some("session") => return session::lead(&rest),
         Some("group") => return group::enter(&rest),
-        Some("serve") | None => serves(&|| serve::serve(&own_path, boot_ns)),
-        Some("shell") => serves(&|| shell::run_on_console(&own_path, &rest, boot_ns)),
+        Some("serve") | None => serves(root, &|own_path| serve::serve(own_path, boot_ns)),
+        Some("shell") => serves(root, &|own_path| shell::run_on_console(own_path, &rest, boot_ns)),
         Some(other) => Err(std::io::Error::other(format!("unknown mode `{other}`"))),
     };
     match outcome {

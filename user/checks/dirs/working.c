@@ -53,6 +53,9 @@ int main(void)
     CHECK_CHILD("chroot", CHECK("call", chroot("jail")); CHECK("enter", chdir("/inside")); show("cwd-inside");
                 CHECK_STR("absolute", check_read_file("/inside/text")); CHECK_STR("above-root", check_read_file("/../../inside/text"));
                 CHECK("outside", access("/dev/null", F_OK)));
+    CHECK_CHILD("out-of-reach", char now[4096] = ""; int self = open("/proc/self", O_RDONLY); REQUIRE(self >= 0 && chroot("jail") == 0);
+                CHECK_TRUE("link", readlinkat(self, "cwd", now, sizeof now - 1) == (long)strlen(start) && strcmp(now, start) == 0);
+                CHECK_TRUE("getcwd", syscall(SYS_getcwd, now, sizeof now) > 0 && strncmp(now, "(unreachable)/", 14) == 0));
     CHECK("chroot-file", chroot("f"));
     CHECK("chroot-missing", chroot("missing"));
     CHECK_CHILD("chroot-unprivileged", REQUIRE(setuid(1000) == 0); CHECK("refused", chroot(".")));

@@ -33,6 +33,13 @@ pub(super) struct Page {
     pub mapped_since: u32,
 }
 
+impl Page {
+    /// Whether somebody has it besides the cache, such as a mapping.
+    fn is_shared(&self) -> bool {
+        self.frame.as_ref().is_some_and(|frame| frame.references() > 1)
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Content {
     pub pages: RadixTree<Page>,
@@ -68,8 +75,8 @@ impl Content {
             self.hand = index.wrapping_add(1);
             if let Some(page) = self.pages.get_mut(index)
                 && page.state == State::Clean
-                && let Some(frame) = &page.frame
-                && !(self.keeps_mapped && frame.references() > 1)
+                && page.frame.is_some()
+                && !(self.keeps_mapped && page.is_shared())
                 && !core::mem::replace(&mut page.was_used, false)
             {
                 page.frame = None;
@@ -142,6 +149,11 @@ impl Content {
     /// The page, if its entry is one.
     pub fn page(&self, index: u32) -> Option<&Page> {
         self.pages.get(index).filter(|page| page.frame.is_some())
+    }
+
+    /// Whether a page has to stay, because others have it who are to see what is written.
+    pub fn must_stay(&self, page: &Page) -> bool {
+        self.keeps_mapped && page.is_shared()
     }
 
     /// The first pages from `index` on that are dirty and not being written, as many as lie together.

@@ -357,7 +357,7 @@ impl Cache {
         let mut content = self.content.lock(cx);
         while let Some((index, page)) = content.pages.next(at).filter(|(index, _)| *index < end) {
             match page.state {
-                State::Clean | State::Failed(_) => content.forget(index),
+                State::Clean | State::Failed(_) if !content.must_stay(page) => content.forget(index),
                 State::Dirty if with_dirty => content.forget(index),
                 _ => {}
             }

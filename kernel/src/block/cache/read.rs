@@ -85,7 +85,8 @@ impl Cache {
                 let Some(frame) = &page.frame else { return Err(Errno::EIO.into()) };
                 let outcome = f(frame);
                 let is_done = outcome.is_ok();
-                if is_done && page.is_once && page.state == State::Clean && matches!(wanted, Wanted::Once(_)) {
+                let is_over = page.is_once && page.state == State::Clean && matches!(wanted, Wanted::Once(_));
+                if is_done && is_over && content.page(index).is_some_and(|page| !content.must_stay(page)) {
                     content.forget(index);
                 }
                 drop(content);

@@ -2,10 +2,11 @@
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
-use refs::{SpinLock, StrongRc, TempRc};
+use refs::{SpinLock, StrongRc, TempRc, Waker};
 
 use super::cache::{Cache, Entry};
 use super::copy_up::copy_up;
@@ -13,6 +14,7 @@ use super::layers::{Found, look_up};
 use super::listing::Listing;
 use super::node::{Below, make, of_linked};
 use super::share;
+use crate::block::{Depth, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::fs::{
     Creation, Dentry, DirectoryEntry, FileKind, Inode, InodeOps, Metadata, Named, Rename, Timestamp, VfsCaller,
@@ -187,6 +189,18 @@ impl InodeOps for Directory {
 
     fn real<'cx>(&self, cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
         self.below.real(cx)
+    }
+
+    fn sync(
+        &self,
+        _this: &Inode,
+        range: Range<u64>,
+        depth: Depth,
+        progress: &mut SyncProgress,
+        waker: Option<Waker>,
+        cx: &Cx,
+    ) -> Step<()> {
+        self.below.sync(range, depth, progress, waker, cx)
     }
 
     fn real_to_change<'cx>(

@@ -3,11 +3,14 @@
 //! It reads what the file is now, also where that was copied to the upper layer since it was opened. A mapping shows the file that was opened, as on Linux: who has mapped a file of
 //! a lower layer goes on seeing that one.
 
+use core::ops::Range;
+
 use frame::Cx;
 use frame::mm::{Reader, Writer};
-use refs::StrongRc;
+use refs::{StrongRc, Waker};
 
 use super::copy_up::copy_up;
+use crate::block::{Depth, SyncProgress};
 use crate::fs::inode_file::{seek_in, write_content};
 use crate::fs::{File, FileEnd, Inode, Lseek, VfsCaller};
 use crate::memory::Mappable;
@@ -20,6 +23,8 @@ pub struct OpenNode {
     pub inode: StrongRc<Inode>,
     /// That of the layer that had it when it was opened.
     pub opened: StrongRc<Inode>,
+    /// O_DSYNC.
+    pub syncs_writes: bool,
 }
 
 impl OpenNode {
@@ -53,6 +58,22 @@ impl File for OpenNode {
 
     fn append(&self, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<(usize, u64)> {
         self.write_at(None, from, me, cx)
+    }
+
+    fn sync(
+        &self,
+        range: Range<u64>,
+        depth: Depth,
+        progress: &mut SyncProgress,
+        waker: Option<Waker>,
+        cx: &Cx,
+    ) -> Step<()> {
+        let inode = self.inode.get(cx);
+        inode.ops.sync(&inode, range, depth, progress, waker, cx)
+    }
+
+    fn syncs_writes(&self) -> Option<Depth> {
+        self.syncs_writes.then_some(Depth::Kept)
     }
 
     fn is_seekable(&self) -> bool {

@@ -33,10 +33,12 @@ use core::sync::atomic::AtomicU64;
 
 use frame::Cx;
 use linux_raw_sys::general::{AT_FDCWD, OVERLAYFS_SUPER_MAGIC};
-use refs::{SpinLock, StrongRc, TempRc, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, Waker, WeakRc};
 
 use super::walk::{self, WalkFlags};
-use super::{Dentry, DeviceNumber, FileKind, FileSystem, Inode, Instance, MountFlags, Path, VfsCaller, next_device};
+use super::{
+    Dentry, DeviceNumber, FileKind, FileSystem, Inode, Instance, Kept, MountFlags, Path, VfsCaller, next_device,
+};
 use crate::error::{Errno, Result};
 use crate::step::{Step, Stop};
 use layers::Found;
@@ -71,6 +73,15 @@ static USERS: Notes = Notes {
     redirect: b"user.overlay.redirect",
     origin: b"user.overlay.origin",
 };
+
+/// The file system of the upper layer, where all is that is to be synchronised.
+struct UpperLayer(StrongRc<FileSystem>);
+
+impl Kept for UpperLayer {
+    fn sync(&self, number: &mut Option<u64>, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        self.0.get(cx).sync(number, waker, cx)
+    }
+}
 
 /// The root directory of a lower layer, and which of the overlay's file systems it is on.
 struct Layer {
@@ -164,6 +175,10 @@ pub fn mount(options: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<(Instance, Mou
     }
     let devices = stores.iter().map(|_| next_device()).collect();
     let file_system = FileSystem::stacked("overlay", OVERLAYFS_SUPER_MAGIC, options.shown.clone(), depth);
+    if let Some(upper) = upper.as_ref().filter(|_| !options.is_volatile) {
+        let upper = UpperLayer(upper.inode.file_system.share());
+        file_system.get(cx).keep(StrongRc::new(upper).unsize(|upper| upper));
+    }
     let notes = if options.notes_are_users { &USERS } else { &TRUSTED };
     let access = if upper.is_some() { MountFlags::empty() } else { MountFlags::READ_ONLY };
     let overlay = StrongRc::new(Overlay {

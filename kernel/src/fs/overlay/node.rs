@@ -7,13 +7,14 @@ use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
-use refs::{SpinLock, StrongRc, TempRc, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, Waker, WeakRc};
 
 use super::copy_up::{Job, copy_up};
 use super::directory::Directory;
 use super::file::OpenNode;
 use super::layers::Found;
 use super::{Notes, Overlay, share};
+use crate::block::{Depth, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::fs::{
     Dentry, File, FileKind, FileSystem, Inode, InodeOps, Lseek, Metadata, OpenFlags, Timestamp, VfsCaller,
@@ -118,6 +119,23 @@ impl Below {
         match name.strip_prefix(prefix) {
             Some(rest) => Some(Cow::Owned([prefix, rest.strip_prefix(b"overlay.")?].concat())),
             None => Some(Cow::Borrowed(name)),
+        }
+    }
+
+    /// Writes what is in the upper layer to the disk that keeps it: see [`InodeOps::sync`].
+    pub fn sync(
+        &self,
+        range: Range<u64>,
+        depth: Depth,
+        progress: &mut SyncProgress,
+        waker: Option<Waker>,
+        cx: &Cx,
+    ) -> Step<()> {
+        match self.upper(cx) {
+            Some(upper) if !self.overlay.get(cx).options.is_volatile => {
+                upper.ops.sync(&upper, range, depth, progress, waker, cx)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -260,7 +278,8 @@ impl InodeOps for Node {
         cx: &Cx,
     ) -> Step<Option<Box<dyn File>>> {
         let real = if flags.can_write() { copy_up(this, u64::MAX, Some(me), cx)? } else { self.real(cx)? };
-        Ok(Some(Box::new(OpenNode { inode: share(this)?, opened: share(&real)? })))
+        let syncs_writes = flags.contains(OpenFlags::DATA_SYNC) && flags.can_write();
+        Ok(Some(Box::new(OpenNode { inode: share(this)?, opened: share(&real)?, syncs_writes })))
     }
 
     fn read(&self, _this: &Inode, offset: u64, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
@@ -289,6 +308,18 @@ impl InodeOps for Node {
     fn allocate(&self, _this: &Inode, mode: u32, range: Range<u64>, done: &mut u64, cx: &Cx) -> Step<()> {
         let upper = self.upper(cx)?;
         upper.ops.allocate(&upper, mode, range, done, cx)
+    }
+
+    fn sync(
+        &self,
+        _this: &Inode,
+        range: Range<u64>,
+        depth: Depth,
+        progress: &mut SyncProgress,
+        waker: Option<Waker>,
+        cx: &Cx,
+    ) -> Step<()> {
+        self.below.sync(range, depth, progress, waker, cx)
     }
 
     fn seek(&self, _this: &Inode, to: Lseek, cx: &Cx) -> Step<u64> {

@@ -17,6 +17,7 @@ use super::{
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::fs::path::UNREACHABLE;
 use crate::fs::{
     Creation, DirectoryEntry, Executable, FileKind, FsContext, Inode, InodeOps, Jump, Metadata, OpenFile, Path,
     VfsCaller,
@@ -259,10 +260,11 @@ impl Target {
     }
 }
 
-/// The name of a place as the caller sees it.
+/// The name of a place as the caller sees it; of one that is out of the caller's reach, as who started the system sees it.
 pub fn name_for(path: &Path<'_>, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
     let places = me.fs(cx)?;
-    path.name(&places.root(cx)?, cx)
+    let name = path.name(&places.root(cx)?, cx)?;
+    Ok(name.strip_prefix(UNREACHABLE).map(<[u8]>::to_vec).unwrap_or(name))
 }
 
 fn executable<'cx>(target: &Target, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {

@@ -10,6 +10,7 @@ use super::text::{Line, Text};
 use super::{Entry, Target, What, directory, sys, text};
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::fs::path::UNREACHABLE;
 use crate::fs::types::{self, Origin};
 use crate::fs::{Inode, MOUNTS, Mount, MountFlags, Path};
 use crate::memory::overcommit;
@@ -327,7 +328,7 @@ fn each_mount(text: &mut Text, me: &Current, cx: &Cx, mut each: impl FnMut(&mut 
         let Ok(inode) = mount.root.downgrade().upgrade(cx) else { continue };
         // One that is nested too deep for a name is left out.
         let Ok(name) = (Path { mount: mount.clone(), inode }).name(&root, cx) else { continue };
-        if !name.starts_with(b"(unreachable)") {
+        if !name.starts_with(UNREACHABLE) {
             each(text, &mount, &name);
         }
         if text.ends_part(number) {

@@ -107,8 +107,8 @@ fn go_on_writing_async(
         Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, &wait, cx), &mut step),
         None => complete_async(cx, me, Patience::Forever, step),
     };
-    if let Some(range) = end_writing(name, position, done, me, cx)
-        && let Err(error) = sync_async(cx, me, name, range, Depth::Kept)
+    if let Some((range, depth)) = end_writing(name, position, done, me, cx)
+        && let Err(error) = sync_async(cx, me, name, range, depth)
     {
         (outcome, done) = (Err(error), 0);
     }
@@ -121,21 +121,22 @@ fn go_on_writing_async(
     finish(outcome, done)
 }
 
-/// What is left to do where writes do not mix, or end with a sync: the range that is to be synced now.
+/// What is left to do where writes do not mix, or end with a sync: the range that is to be synced now, and how deep.
 fn end_writing(
     name: WeakRc<OpenFile>,
     position: Position,
     done: usize,
     me: &impl VfsCaller,
     cx: &Cx,
-) -> Option<Range<u64>> {
+) -> Option<(Range<u64>, Depth)> {
     let open = name.upgrade(cx).ok().filter(|open| open.writes_in_turn)?;
     open.file.end_turn(me, cx);
     let end = match position {
         Position::Current => open.offset.load(Ordering::Relaxed),
         Position::At(start) => start.saturating_add(done as u64),
     };
-    (done > 0 && open.file.syncs_writes()).then(|| end.saturating_sub(done as u64)..end)
+    let depth = open.file.syncs_writes().filter(|_| done > 0)?;
+    Some((end.saturating_sub(done as u64)..end, depth))
 }
 
 /// Sends the signal that comes with a write to `name` that failed so, or that ended so behind what was written: SIGPIPE, and SIGXFSZ beyond RLIMIT_FSIZE.

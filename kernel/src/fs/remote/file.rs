@@ -122,8 +122,8 @@ impl File for RemoteFile {
         volume.ask(Question::Sync { inode: inode.downgrade(), data_only: false }, cx).map(|_| ())
     }
 
-    fn syncs_writes(&self) -> bool {
-        self.syncs_writes
+    fn syncs_writes(&self) -> Option<Depth> {
+        self.syncs_writes.then_some(Depth::Kept)
     }
 
     fn is_seekable(&self) -> bool {

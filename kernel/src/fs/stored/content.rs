@@ -199,8 +199,15 @@ impl<F: Format> Node<F> {
         self.volume(cx)
     }
 
-    pub(super) fn read_content(&self, offset: u64, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
-        self.content(cx)?.read(offset, self.size(), to, Keep::Pages(&self.ahead), cx)
+    pub(super) fn read_content(&self, offset: u64, to: &mut Writer<'_>, keep: Keep<'_>, cx: &Cx) -> Step<usize> {
+        self.content(cx)?.read(offset, self.size(), to, keep, cx)
+    }
+
+    /// Takes what is on the disk of a range out of the cache.
+    pub(super) fn forget_content(&self, range: Range<u64>, cx: &Cx) {
+        if let Ok(content) = self.content(cx) {
+            content.forget(range, false, cx);
+        }
     }
 
     pub(super) fn write_content(

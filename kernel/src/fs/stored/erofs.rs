@@ -78,7 +78,7 @@ impl Format for Erofs {
     fn space(&self, _view: &View<'_>) -> Said<Space> {
         let pages = (self.0.blocks() * u64::from(self.0.block_bytes())).div_ceil(PAGE_SIZE as u64);
         let inodes = self.0.inodes();
-        Ok(Space { pages, used_pages: pages, inodes, used_inodes: inodes })
+        Ok(Space { pages, used_pages: pages, kept_pages: 0, inodes, used_inodes: inodes })
     }
 
     fn root(&self) -> u64 {

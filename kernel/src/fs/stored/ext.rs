@@ -228,6 +228,7 @@ impl Format for Ext {
         Ok(Space {
             pages: pages(figures.blocks),
             used_pages: pages(figures.blocks.saturating_sub(figures.free_blocks)),
+            kept_pages: pages(figures.free_blocks.saturating_sub(figures.available_blocks)),
             inodes: figures.inodes.into(),
             used_inodes: figures.inodes.saturating_sub(figures.free_inodes).into(),
         })

@@ -65,6 +65,8 @@ pub struct Space {
     pub pages: u64,
     /// Those that files have.
     pub used_pages: u64,
+    /// Those that are free and kept for the superuser, of whom nobody knows here.
+    pub kept_pages: u64,
     /// Inodes.
     pub inodes: u64,
     /// Those that are in use.
@@ -77,6 +79,7 @@ impl Space {
         for (figure, value) in [
             (&capacity.pages, self.pages),
             (&capacity.used_pages, self.used_pages),
+            (&capacity.kept_pages, self.kept_pages),
             (&capacity.inodes, self.inodes),
             (&capacity.used_inodes, self.used_inodes),
         ] {

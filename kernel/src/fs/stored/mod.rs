@@ -26,6 +26,7 @@
 mod content;
 pub mod erofs;
 pub mod ext;
+mod file;
 mod format;
 mod mounting;
 mod node;

@@ -13,13 +13,14 @@ use frame::mm::{Reader, Writer};
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::content::{Content, Stored};
+use super::file::DirectFile;
 use super::format::{Change, Done, Problem};
 use super::{Format, Listed, Volume};
-use crate::block::{Cache, Depth, ReadAhead, SyncProgress, VolumeSync};
+use crate::block::{Cache, Depth, Keep, ReadAhead, SyncProgress, VolumeSync};
 use crate::error::{Errno, Result};
 use crate::fs::{
-    Creation, Dentry, DirectoryEntry, FileKind, Inode, InodeFlags, InodeOps, Lseek, Metadata, Named, Rename, Timestamp,
-    VfsCaller, look_for_closed,
+    Creation, Dentry, DirectoryEntry, File, FileKind, Inode, InodeFlags, InodeOps, Lseek, Metadata, Named, OpenFlags,
+    Rename, Timestamp, VfsCaller, look_for_closed,
 };
 use crate::memory::{Mapped, Pages};
 use crate::step::{Step, Stop};
@@ -193,7 +194,7 @@ impl<F: Format> Node<F> {
         Ok(())
     }
 
-    fn node_of(inode: &Inode) -> Result<&Self> {
+    pub(super) fn of(inode: &Inode) -> Result<&Self> {
         inode.ops_as::<Self>().ok_or(Errno::EXDEV)
     }
 }
@@ -270,11 +271,11 @@ impl<F: Format> Node<F> {
         if left > 0 {
             return;
         }
-        if let Ok(node) = Self::node_of(inode) {
+        if let Ok(node) = Self::of(inode) {
             node.is_nameless.store(true, Ordering::Relaxed);
         }
         let cached = self.volume(cx).ok().and_then(|volume| volume.inodes.remove(inode.number, cx));
-        if let Ok(node) = Self::node_of(inode) {
+        if let Ok(node) = Self::of(inode) {
             node.note_nameless(inode.downgrade(), inode.number, cx);
         }
         if inode.owners() > 1 {
@@ -294,7 +295,7 @@ impl<F: Format> Node<F> {
         let flags = directory.flags() & InodeFlags::INHERITED;
         if F::HAS_FLAGS && flags != inode.flags() {
             inode.set_flags(flags);
-            Self::node_of(inode)?.must_be_kept(inode);
+            Self::of(inode)?.must_be_kept(inode);
         }
         Ok(())
     }
@@ -303,7 +304,7 @@ impl<F: Format> Node<F> {
     fn has_moved(&self, to: &TempRc<'_, Inode>, name: &[u8], inode: &Inode, now: Timestamp, cx: &Cx) {
         *inode.dentry.lock(cx) = Dentry::new(to, name);
         inode.change_kept(cx, |metadata| metadata.changed = now);
-        if let Ok(node) = Self::node_of(inode) {
+        if let Ok(node) = Self::of(inode) {
             let before = core::mem::replace(&mut *node.parent.lock(cx), to.share());
             drop(before);
         }
@@ -396,7 +397,7 @@ impl<F: Format> InodeOps for Node<F> {
         let name = alloc::format!("#{number}");
         let inode = volume.make(number, Some((this, name.as_bytes())), node, metadata, cx)?;
         inode.dentry.lock(cx).is_removed = true;
-        let node = Self::node_of(&inode)?;
+        let node = Self::of(&inode)?;
         node.is_nameless.store(true, Ordering::Relaxed);
         node.may_be_named.store(true, Ordering::Relaxed);
         Self::inherit_flags(this, &inode)?;
@@ -407,7 +408,7 @@ impl<F: Format> InodeOps for Node<F> {
 
     fn link(&self, this: &TempRc<'_, Inode>, name: &[u8], target: &TempRc<'_, Inode>, cx: &Cx) -> Step<()> {
         let volume = self.volume(cx)?;
-        let node = Self::node_of(target)?;
+        let node = Self::of(target)?;
         let file_system = this.file_system.get(cx);
         let _tree = file_system.tree.lock(cx);
         let metadata = target.metadata(cx);
@@ -474,7 +475,7 @@ impl<F: Format> InodeOps for Node<F> {
         let volume = self.volume(cx)?;
         let file_system = this.file_system.get(cx);
         let _tree = file_system.tree.lock(cx);
-        let target = Self::node_of(to)?;
+        let target = Self::of(to)?;
         let moved = self.find_now(this, name, cx)?.ok_or(Errno::ESTALE)?;
         let existing = target.find_now(to, to_name, cx)?;
         from.check(Some(&moved))?;
@@ -513,8 +514,21 @@ impl<F: Format> InodeOps for Node<F> {
         self.volume(cx)?.ask(cx, |format, view| format.read_link(&file.node, view))
     }
 
+    fn open(
+        &self,
+        this: &TempRc<'_, Inode>,
+        flags: OpenFlags,
+        _me: &dyn VfsCaller,
+        _cx: &Cx,
+    ) -> Step<Option<Box<dyn File>>> {
+        if self.content.is_none() {
+            return Ok(None);
+        }
+        Ok(DirectFile::<F>::of(this, flags)?.map(|file| Box::new(file) as Box<dyn File>))
+    }
+
     fn read(&self, _this: &Inode, offset: u64, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
-        self.read_content(offset, to, cx)
+        self.read_content(offset, to, Keep::Pages(&self.ahead), cx)
     }
 
     fn write(
