@@ -34,6 +34,7 @@ mod inode_cache;
 pub mod inode_file;
 pub mod inode_flags;
 mod inode_ops;
+mod known_names;
 pub mod leases;
 mod locks;
 mod metadata;

@@ -5,7 +5,6 @@
 mod operations;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -22,14 +21,12 @@ use super::session::Fid;
 use super::volume::Volume;
 use crate::block::{Cache, ReadAhead};
 use crate::error::{Errno, Result};
+use crate::fs::known_names::KnownNames;
 use crate::fs::{Dentry, FileKind, Inode, Metadata, Named};
 use crate::memory::Mapped;
-use crate::pieces::{Pieces, free_in_pieces};
 use crate::step::{Step, Stop};
 
 const PAGE: u64 = PAGE_SIZE as u64;
-/// So many names all directories of a volume remember.
-const MOST_NAMES: usize = 65_536;
 /// Old metadata are asked for again after so many nanoseconds, where nobody waits for them.
 const RENEWED: u64 = 500_000_000;
 
@@ -60,21 +57,6 @@ struct Known {
     /// What it leads to; `None`: there is no such name.
     number: Option<u64>,
     since: u64,
-}
-
-/// What is known of the names of a directory.
-#[derive(Default)]
-struct Names(BTreeMap<Box<[u8]>, Known>);
-
-impl Pieces for Names {
-    fn free_piece(&mut self) -> bool {
-        /// So many are freed at once.
-        const AT_ONCE: usize = 64;
-        for _ in 0..AT_ONCE {
-            self.0.pop_first();
-        }
-        !self.0.is_empty()
-    }
 }
 
 /// The content of a regular file that is open at the server.
@@ -128,10 +110,8 @@ pub struct Node {
     is_regular: bool,
     /// Where a symbolic link leads.
     target: Vec<u8>,
-    names: SpinLock<Names>,
+    names: KnownNames<Known>,
     listing: SpinLock<Option<StrongRc<Listing>>>,
-    /// How many names all directories of the volume remember.
-    all_names: StrongRc<AtomicUsize>,
 }
 
 impl Node {
@@ -163,9 +143,8 @@ impl Node {
             mapped: Mapped::default(),
             is_regular: FileKind::of_mode(attributes.mode) == Some(FileKind::Regular),
             target,
-            names: SpinLock::default(),
+            names: KnownNames::new(all_names),
             listing: SpinLock::new(None),
-            all_names,
         }
     }
 
@@ -341,35 +320,14 @@ impl Node {
         Ok(())
     }
 
-    /// Remembers what a name leads to. Where the volume's directories remember too many names, this one begins anew.
+    /// Remembers what a name leads to.
     pub fn remember(&self, name: &[u8], number: Option<u64>, cx: &Cx) {
-        if self.all_names.get(cx).load(Ordering::Relaxed) >= MOST_NAMES {
-            let names = core::mem::take(&mut *self.names.lock(cx));
-            self.end_names(names);
-        }
-        let all = self.all_names.get(cx);
-        if all.load(Ordering::Relaxed) >= MOST_NAMES {
-            return;
-        }
-        let known = Known { number, since: frame::time::now() };
-        if self.names.lock(cx).0.insert(name.into(), known).is_none() {
-            all.fetch_add(1, Ordering::Relaxed);
-        }
+        self.names.remember(name, Known { number, since: frame::time::now() }, None, cx);
     }
 
-    /// These names are not remembered any more.
-    fn end_names(&self, names: Names) {
-        if !names.0.is_empty() {
-            self.all_names.with(|all| all.fetch_sub(names.0.len(), Ordering::Relaxed));
-            free_in_pieces(names);
-        }
-    }
-
-    /// Forgets a name, and what was listed.
+    /// Forgets a name.
     pub fn forget_name(&self, name: &[u8], cx: &Cx) {
-        if self.names.lock(cx).0.remove(name).is_some() {
-            self.all_names.get(cx).fetch_sub(1, Ordering::Relaxed);
-        }
+        self.names.forget(name, cx);
     }
 
     /// A name of it was made, removed or moved: what it leads to now.
@@ -466,7 +424,7 @@ impl Node {
 
     /// The fresh inode of a name, as far as it is known. `None`: it must be asked for.
     fn known<'cx>(&self, name: &[u8], volume: &Volume, cx: &'cx Cx) -> Option<Step<TempRc<'cx, Inode>>> {
-        let known = self.names.lock(cx).0.get(name).copied()?;
+        let known = self.names.get(name, cx).0?;
         let Some(number) = known.number else {
             return volume.session.is_still_absent(known.since).then_some(Err(Errno::ENOENT.into()));
         };
@@ -498,12 +456,5 @@ fn copy_into(page_at: u64, page: &UFrame, offset: u64, bytes: usize, frames: &[U
             let _ = frame.reader(within..within + len).copy_to(&mut page.writer(to..to + len));
         }
         at += len as u64;
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        let names = core::mem::take(self.names.get_mut());
-        self.end_names(names);
     }
 }

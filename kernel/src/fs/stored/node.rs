@@ -3,7 +3,6 @@
 //! Locks: the file system's `tree` around every change of names; then the volume's state; then, with none of them, metadata and `dentry`.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -18,15 +17,13 @@ use super::format::{Change, Done, Problem};
 use super::{Format, Listed, Volume};
 use crate::block::{Cache, Depth, Keep, ReadAhead, SyncProgress, VolumeSync};
 use crate::error::{Errno, Result};
+use crate::fs::known_names::KnownNames;
 use crate::fs::{
     Creation, Dentry, DirectoryEntry, File, FileKind, Inode, InodeFlags, InodeOps, Lseek, Metadata, Named, OpenFlags,
     Rename, Timestamp, VfsCaller, look_for_closed,
 };
 use crate::memory::{Mapped, Pages};
 use crate::step::{Step, Stop};
-
-/// So many names all directories of a volume remember.
-const MOST_NAMES: usize = 65_536;
 
 /// A file of a volume.
 pub(super) struct Node<F: Format> {
@@ -52,16 +49,8 @@ pub(super) struct Node<F: Format> {
     is_nameless: AtomicBool,
     /// It had none from the start, and may get one.
     may_be_named: AtomicBool,
-    names: SpinLock<Names>,
-}
-
-/// The numbers of a directory's names, as far as they were looked up.
-#[derive(Default)]
-struct Names {
-    /// `None`: there is no such name.
-    numbers: BTreeMap<Box<[u8]>, Option<u64>>,
-    /// How often names were changed.
-    changes: u64,
+    /// The numbers of a directory's names, as far as they were looked up; `None`: there is no such name.
+    names: KnownNames<Option<u64>>,
 }
 
 impl<F: Format> Node<F> {
@@ -89,7 +78,7 @@ impl<F: Format> Node<F> {
             is_unkept: AtomicBool::new(false),
             is_nameless: AtomicBool::new(false),
             may_be_named: AtomicBool::new(false),
-            names: SpinLock::default(),
+            names: KnownNames::new(volume.names.share()),
         }
     }
 
@@ -97,41 +86,9 @@ impl<F: Format> Node<F> {
         self.file.get(cx).volume.upgrade(cx).map_err(|_| Errno::EIO)
     }
 
-    /// Remembers what was found under a name, unless names were changed since. Where the volume's directories remember too many names, this one begins anew.
-    fn remember(&self, name: &[u8], number: Option<u64>, changes: u64, cx: &Cx) {
-        let desk = self.file.get(cx).desk.share();
-        let all = desk.get(cx);
-        let mut names = self.names.lock(cx);
-        if names.changes != changes {
-            return;
-        }
-        if all.names.load(Ordering::Relaxed) >= MOST_NAMES {
-            all.names.fetch_sub(names.numbers.len(), Ordering::Relaxed);
-            names.numbers.clear();
-            if all.names.load(Ordering::Relaxed) >= MOST_NAMES {
-                return;
-            }
-        }
-        if names.numbers.insert(name.into(), number).is_none() {
-            all.names.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// A name leads elsewhere from now on.
-    fn forget(&self, name: &[u8], cx: &Cx) {
-        let mut names = self.names.lock(cx);
-        names.changes += 1;
-        if names.numbers.remove(name).is_some() {
-            self.file.with(|file| file.desk.with(|desk| desk.names.fetch_sub(1, Ordering::Relaxed)));
-        }
-    }
-
     fn find<'cx>(&self, this: &TempRc<'cx, Inode>, name: &[u8], cx: &'cx Cx) -> Step<TempRc<'cx, Inode>> {
         let volume = self.volume(cx)?;
-        let (known, changes) = {
-            let names = self.names.lock(cx);
-            (names.numbers.get(name).copied(), names.changes)
-        };
+        let (known, changes) = self.names.get(name, cx);
         let number = match known {
             Some(number) => number,
             None => {
@@ -141,7 +98,7 @@ impl<F: Format> Node<F> {
                     Err(Stop::Error(Errno::ENOENT)) => None,
                     Err(stop) => return Err(stop),
                 };
-                self.remember(name, found, changes, cx);
+                self.names.remember(name, found, Some(changes), cx);
                 found
             }
         };
@@ -217,19 +174,13 @@ impl Flush {
 
 impl<F: Format> Drop for Node<F> {
     fn drop(&mut self) {
-        let names = self.names.get_mut().numbers.len();
         if let Some(content) = &self.content {
             content.with(Cache::close);
         }
         let is_nameless = self.is_nameless.load(Ordering::Relaxed);
-        self.file.with(|file| {
-            file.desk.with(|desk| {
-                desk.names.fetch_sub(names, Ordering::Relaxed);
-                if is_nameless {
-                    desk.doom(file.number, self.content.take());
-                }
-            });
-        });
+        if is_nameless {
+            self.file.with(|file| file.desk.with(|desk| desk.doom(file.number, self.content.take())));
+        }
     }
 }
 
@@ -380,7 +331,7 @@ impl<F: Format> InodeOps for Node<F> {
         let file_system = this.file_system.get(cx);
         let _tree = file_system.tree.lock(cx);
         let (mut done, now) = volume.change(cx, &Change::Create(this.number, name, what), |_, _| Ok(()))?;
-        self.forget(name, cx);
+        self.names.forget(name, cx);
         self.take_directory(this, &done, now, cx);
         let (number, node) = done.made.take().ok_or(Errno::EIO)?;
         let metadata = *done.of(number).ok_or(Errno::EIO)?;
@@ -419,7 +370,7 @@ impl<F: Format> InodeOps for Node<F> {
         let share = target.share().ok_or(Errno::ENOENT)?;
         let change = Change::Link(target.number, metadata, this.number, name);
         let (done, now) = volume.change(cx, &change, |_, _| Ok(()))?;
-        self.forget(name, cx);
+        self.names.forget(name, cx);
         self.take_directory(this, &done, now, cx);
         let links = done.of(target.number).map_or(metadata.links + 1, |after| after.links);
         target.change_kept(cx, |metadata| (metadata.links, metadata.changed) = (links, now));
@@ -446,7 +397,7 @@ impl<F: Format> InodeOps for Node<F> {
             return Err(Errno::EISDIR.into());
         }
         let (done, now) = volume.change(cx, &Change::Unlink(this.number, name), |_, _| Ok(()))?;
-        self.forget(name, cx);
+        self.names.forget(name, cx);
         self.take_directory(this, &done, now, cx);
         self.lost_name(&inode, this, name, &done, now, cx);
         Ok(())
@@ -463,7 +414,7 @@ impl<F: Format> InodeOps for Node<F> {
             return Err(Errno::ENOTDIR.into());
         }
         let (done, now) = volume.change(cx, &Change::RemoveDirectory(this.number, name), |_, _| Ok(()))?;
-        self.forget(name, cx);
+        self.names.forget(name, cx);
         self.take_directory(this, &done, now, cx);
         self.lost_name(&inode, this, name, &done, now, cx);
         Ok(())
@@ -496,8 +447,8 @@ impl<F: Format> InodeOps for Node<F> {
         }
         let change = Change::Rename((this.number, name), (to.number, to_name), how);
         let (done, now) = volume.change(cx, &change, |_, _| Ok(()))?;
-        self.forget(name, cx);
-        target.forget(to_name, cx);
+        self.names.forget(name, cx);
+        target.names.forget(to_name, cx);
         self.take_directory(this, &done, now, cx);
         target.take_directory(to, &done, now, cx);
         match (&existing, how) {

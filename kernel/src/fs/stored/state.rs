@@ -5,8 +5,6 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use core::sync::atomic::AtomicUsize;
-
 use ext::{Changes, Journal};
 use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
@@ -112,8 +110,6 @@ pub(super) struct Desk {
     pub work: WaitList,
     /// Where those wait who wait for the task.
     pub progress: WaitList,
-    /// How many names the volume's directories remember.
-    pub names: AtomicUsize,
 }
 
 impl Desk {

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
@@ -52,6 +52,8 @@ pub struct Volume<F: Format> {
     is_bad: AtomicBool,
     /// What was changed and is not on the disk.
     pub(super) state: SpinLock<State>,
+    /// How many names its directories know.
+    pub(super) names: StrongRc<AtomicUsize>,
     /// What its task is to do, and who waits for that.
     pub(super) desk: StrongRc<Desk>,
 }
@@ -163,6 +165,7 @@ impl<F: Format> Volume<F> {
             kind,
             is_bad: AtomicBool::new(false),
             state: SpinLock::new(state),
+            names: StrongRc::new(AtomicUsize::new(0)),
             desk: StrongRc::new(Desk::default()),
         }
     }
