@@ -112,6 +112,16 @@ impl<'a> View<'a> {
         Ok(with(&bytes))
     }
 
+    /// Notes that `what` of a source must come first.
+    pub(super) fn wait_for(&self, source: WeakRc<dyn Source>, what: u64) {
+        self.stop.set(Some(Stop::Absent(Absent::note(source, what, self.cx))));
+    }
+
+    /// In what it is used.
+    pub(super) fn cx(&self) -> &'a Cx {
+        self.cx
+    }
+
     /// The first of these blocks that must not be used before the journal is committed.
     pub fn pinned_in(&self, run: ext::Run) -> Option<ext::Run> {
         self.state.and_then(|state| state.journal.as_ref()).and_then(|journal| journal.pinned_in(run))
