@@ -5,7 +5,7 @@ use core::ops::ControlFlow;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::inode::Content;
+use crate::inode::{Content, number_of};
 use crate::metadata::{Metadata, Position};
 use crate::{Error, FileKind, Inode, Reader, Source};
 
@@ -105,7 +105,7 @@ impl<S: Source> Listing<'_, S> {
         }
         let entry = DirectoryEntry {
             name,
-            number: u64::from(self.block) << 16 | u64::from(entry.offset.get()),
+            number: number_of(self.block, entry.offset.get()),
             kind: FileKind::of(entry.kind.get()).ok_or(Error::Corrupt("a directory entry's kind"))?,
             next: self.at + FIRST_POSITION,
         };

@@ -119,7 +119,7 @@ pub(crate) struct Tail {
 /// An inode: what `stat` says of it, and where its content is. It borrows nothing and never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inode {
-    /// Its number for [`Reader::inode`]: where it is in the table of inodes.
+    /// Its number for [`Reader::inode`]: where it is in the table of inodes, and never 0.
     pub number: u64,
     /// Its serial number, which Linux shows as the inode number.
     pub ino: u32,
@@ -153,6 +153,11 @@ struct Rest {
     xattr: u32,
 }
 
+/// The number of the inode in a block of the table, at a byte of that. Never 0: programs take that for a name which is gone.
+pub(crate) fn number_of(block: u32, offset: u16) -> u64 {
+    (u64::from(block) << 16 | u64::from(offset)) + 1
+}
+
 /// Said where there is no fragment, or no extended attribute.
 const NONE: u32 = u32::MAX;
 /// So many bytes a listing is longer than it is, for `.` and `..`.
@@ -166,10 +171,11 @@ impl<S: Source> Reader<'_, S> {
     /// # Errors
     /// `Corrupt` (no such number, no such kind of file), `Unsupported`, `Absent`.
     pub fn inode(&self, number: u64) -> Result<Inode, Error> {
-        let block = self.image.inode_table.checked_add(number >> 16).filter(|at| *at < self.image.directory_table);
+        let reference = number.checked_sub(1).ok_or(Error::Corrupt("an inode's number"))?;
+        let block = self.image.inode_table.checked_add(reference >> 16).filter(|at| *at < self.image.directory_table);
         let position = Position {
             block: block.ok_or(Error::Corrupt("an inode's number is too large"))?,
-            offset: (number & 0xffff) as usize,
+            offset: (reference & 0xffff) as usize,
         };
         if position.offset >= 8192 {
             return Err(Error::Corrupt("an inode's number"));

@@ -98,7 +98,8 @@ impl Image {
             fragments: superblock.fragments.get(),
             ids: superblock.ids.get(),
             algorithm,
-            root: superblock.root.get(),
+            // As of all inodes.
+            root: superblock.root.get().wrapping_add(1),
             inodes: superblock.inodes.get(),
         };
         if image.inode_table >= image.directory_table || image.directory_table > bytes || image.id_table >= bytes {
