@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::chain::{ChainIndex, Chain};
+use crate::chain::{Chain, ChainIndex};
 use crate::directory::{ENTRY_BYTES, Entry};
 use crate::name::Upcase;
 use crate::{Error, Source, le16, le32, le64, zeros};
@@ -105,11 +105,7 @@ impl FileSystem {
         let (mut bitmap, mut upcase) = (None, None);
         for number in 0..LOOKED_THROUGH {
             let Some(entry) = entries.get(&mut index, number)? else { break };
-            let chain = |entry: &Entry| Chain {
-                first: le32(entry, 20),
-                is_contiguous: false,
-                bytes: le64(entry, 24),
-            };
+            let chain = |entry: &Entry| Chain { first: le32(entry, 20), is_contiguous: false, bytes: le64(entry, 24) };
             match entry[0] {
                 0 => break,
                 // The first one: a second belongs to a second FAT.

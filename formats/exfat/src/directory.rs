@@ -120,7 +120,7 @@ impl<S: Source> Entries<'_, S> {
 
     /// The set that begins with an entry, which was read.
     fn set(&mut self, index: &mut ChainIndex, number: u32, first: &Entry) -> Result<Set, Error> {
-        Set::read(first, |secondary| Ok(self.get(index, number + 1 + secondary)?.ok_or(TORN)?))
+        Set::read(first, |secondary| self.get(index, number + 1 + secondary)?.ok_or(TORN))
     }
 }
 
@@ -146,7 +146,8 @@ impl Set {
         if stream[0] != STREAM || name_len == 0 || name_len.div_ceil(UNITS) >= usize::from(secondary) {
             return Err(TORN);
         }
-        let mut sum = first.iter().enumerate().filter(|(at, _)| !matches!(at, 2 | 3)).fold(0, |sum, (_, byte)| add(sum, *byte));
+        let mut sum =
+            first.iter().enumerate().filter(|(at, _)| !matches!(at, 2 | 3)).fold(0, |sum, (_, byte)| add(sum, *byte));
         sum = stream.iter().fold(sum, |sum, byte| add(sum, *byte));
         let mut name = Vec::with_capacity(LONGEST_NAME);
         for number in 1..secondary {
@@ -221,6 +222,12 @@ impl FileSystem {
             }
         }
         Err(Error::NotFound)
+    }
+
+    /// Whether two names lead to the same file of a directory.
+    pub fn is_same_name(&self, one: &[u8], other: &[u8]) -> bool {
+        let fold = |name| units(name).map(|units| self.upcase.fold(&units));
+        fold(one).is_some_and(|one| fold(other) == Some(one))
     }
 
     /// Looks through some more entries of a directory.

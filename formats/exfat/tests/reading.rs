@@ -108,7 +108,9 @@ fn what_is_no_exfat_is_refused() {
 
 #[test]
 fn no_damage_leads_to_a_panic_or_an_endless_loop() {
-    for (number, (options, bytes)) in [("-c 512 --boundary-align=64K", 2 << 20), ("-c 4K", 4 << 20), ("-c 32K", 8 << 20)].iter().enumerate() {
+    for (number, (options, bytes)) in
+        [("-c 512 --boundary-align=64K", 2 << 20), ("-c 4K", 4 << 20), ("-c 32K", 8 << 20)].iter().enumerate()
+    {
         let mut disk = Disk::make(options, *bytes);
         fill(&mut disk, &mut Random::new(number as u64 + 77), 25, 20_000);
         disk.check();
@@ -136,7 +138,10 @@ fn fill(disk: &mut Disk, random: &mut Random, count: u64, longest: u64) -> Expec
     let mut directories = vec![(disk.root(), String::new())];
     for number in 0..count {
         let (parent, path) = directories[random.below(directories.len() as u64) as usize].clone();
-        let name = format!("{}{number}", ["File ", "\u{e4}\u{f6}", "long long long long name ", "x"][random.below(4) as usize]);
+        let name = format!(
+            "{}{number}",
+            ["File ", "\u{e4}\u{f6}", "long long long long name ", "x"][random.below(4) as usize]
+        );
         let path = format!("{path}/{name}");
         let is_directory = random.below(5) == 0;
         let made = disk.create(parent, &name, is_directory);

@@ -97,13 +97,7 @@ impl<S: Source> Reader<'_, S> {
     ///
     /// # Errors
     /// As for [`map`](Self::map), and what [`Work::step`](crate::Work::step) says.
-    pub fn read(
-        &self,
-        inode: &Inode,
-        index: &mut BlockIndex,
-        mut offset: u64,
-        to: &mut [u8],
-    ) -> Result<usize, Error> {
+    pub fn read(&self, inode: &Inode, index: &mut BlockIndex, mut offset: u64, to: &mut [u8]) -> Result<usize, Error> {
         if inode.kind != FileKind::Regular {
             return Err(Error::WrongKind);
         }

@@ -195,13 +195,7 @@ impl<S: Source> Reader<'_, S> {
                 let nlink: U32 = metadata.get()?;
                 let device: U32 = if is_device { metadata.get()? } else { U32::ZERO };
                 let xattr: U32 = if is_extended { metadata.get()? } else { NONE.into() };
-                Rest {
-                    nlink: nlink.get(),
-                    size: 0,
-                    device: device.get(),
-                    content: Content::None,
-                    xattr: xattr.get(),
-                }
+                Rest { nlink: nlink.get(), size: 0, device: device.get(), content: Content::None, xattr: xattr.get() }
             }
         };
         if rest.nlink == 0 {

@@ -96,7 +96,8 @@ impl<'a, S: Source> Metadata<'a, S> {
     fn load(&mut self) -> Result<(), Error> {
         while self.position.offset >= BLOCK {
             if self.block.is_empty() {
-                self.next = self.reader.stored(self.position.block).map(|stored| stored.address + stored.bytes as u64)?;
+                self.next =
+                    self.reader.stored(self.position.block).map(|stored| stored.address + stored.bytes as u64)?;
             }
             self.move_to(self.next);
         }

@@ -66,7 +66,8 @@ impl<S: Source> Reader<'_, S> {
         let mut bytes = 0;
         for _ in 0..entry.count.get() {
             let key: Key = metadata.get()?;
-            let prefix = PREFIXES.get(usize::from(key.kind.get() & 0xff)).ok_or(Error::Corrupt("an attribute's kind"))?;
+            let prefix =
+                PREFIXES.get(usize::from(key.kind.get() & 0xff)).ok_or(Error::Corrupt("an attribute's kind"))?;
             let name_len = usize::from(key.name_len.get());
             if name_len == 0 || prefix.len() + name_len > LONGEST_NAME {
                 return Err(Error::Corrupt("an attribute's name"));

@@ -27,7 +27,8 @@ const LAYOUTS: &[&str] = &[
     "-comp gzip -nopad -no-exports -no-duplicates",
 ];
 
-const LZ4_LAYOUTS: &[&str] = &["-comp lz4", "-comp lz4 -Xhc -b 1M", "-comp lz4 -b 4096", "-comp lz4 -always-use-fragments"];
+const LZ4_LAYOUTS: &[&str] =
+    &["-comp lz4", "-comp lz4 -Xhc -b 1M", "-comp lz4 -b 4096", "-comp lz4 -always-use-fragments"];
 
 const XZ_LAYOUTS: &[&str] = &["-comp xz", "-comp xz -b 1M -Xdict-size 100%", "-comp xz -b 8192 -no-fragments"];
 

@@ -78,9 +78,8 @@ impl<'a> Forwards<'a> {
     /// The next bits, 16 at most, which stay; zeros behind the end.
     pub fn peek(&self, count: u32) -> u32 {
         let at = self.read / 8;
-        let word = (0..4).fold(0, |word, index| {
-            word | u32::from(self.bytes.get(at + index).copied().unwrap_or(0)) << (8 * index)
-        });
+        let word = (0..4)
+            .fold(0, |word, index| word | u32::from(self.bytes.get(at + index).copied().unwrap_or(0)) << (8 * index));
         word >> (self.read % 8) & ((1 << count) - 1)
     }
 

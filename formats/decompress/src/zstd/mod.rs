@@ -77,14 +77,51 @@ const MATCH_LENGTH: usize = 2;
 
 /// What codes of lengths of literals begin with, and how many bits are added.
 const LITERAL_LENGTHS: [(u32, u32); 20] = [
-    (16, 1), (18, 1), (20, 1), (22, 1), (24, 2), (28, 2), (32, 3), (40, 3), (48, 4), (64, 6), (128, 7), (256, 8), (512, 9),
-    (1024, 10), (2048, 11), (4096, 12), (8192, 13), (16384, 14), (32768, 15), (65536, 16),
+    (16, 1),
+    (18, 1),
+    (20, 1),
+    (22, 1),
+    (24, 2),
+    (28, 2),
+    (32, 3),
+    (40, 3),
+    (48, 4),
+    (64, 6),
+    (128, 7),
+    (256, 8),
+    (512, 9),
+    (1024, 10),
+    (2048, 11),
+    (4096, 12),
+    (8192, 13),
+    (16384, 14),
+    (32768, 15),
+    (65536, 16),
 ];
 
 /// The same for lengths of matches.
 const MATCH_LENGTHS: [(u32, u32); 21] = [
-    (35, 1), (37, 1), (39, 1), (41, 1), (43, 2), (47, 2), (51, 3), (59, 3), (67, 4), (83, 4), (99, 5), (131, 7), (259, 8),
-    (515, 9), (1027, 10), (2051, 11), (4099, 12), (8195, 13), (16387, 14), (32771, 15), (65539, 16),
+    (35, 1),
+    (37, 1),
+    (39, 1),
+    (41, 1),
+    (43, 2),
+    (47, 2),
+    (51, 3),
+    (59, 3),
+    (67, 4),
+    (83, 4),
+    (99, 5),
+    (131, 7),
+    (259, 8),
+    (515, 9),
+    (1027, 10),
+    (2051, 11),
+    (4099, 12),
+    (8195, 13),
+    (16387, 14),
+    (32771, 15),
+    (65539, 16),
 ];
 
 fn literal_length(code: u8) -> Result<(u32, u32), Error> {
@@ -345,7 +382,8 @@ impl Decoder {
         output: &mut Output<'_>,
         goal: usize,
     ) -> Result<(), Error> {
-        let mut bits = Backwards::at(input.get(sequences.start..self.block_end).ok_or(Error::Malformed)?, sequences.left);
+        let mut bits =
+            Backwards::at(input.get(sequences.start..self.block_end).ok_or(Error::Malformed)?, sequences.left);
         let [Some(literal_lengths), Some(offsets), Some(match_lengths)] = &self.tables else {
             return Err(Error::Malformed);
         };

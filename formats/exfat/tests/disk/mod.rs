@@ -40,7 +40,13 @@ pub struct Device {
 
 impl Device {
     pub fn new(bytes: Vec<u8>) -> Self {
-        Device { bytes, present: RefCell::default(), missing: Cell::new(None), may_go_on: Cell::new(false), is_warm: false }
+        Device {
+            bytes,
+            present: RefCell::default(),
+            missing: Cell::new(None),
+            may_go_on: Cell::new(false),
+            is_warm: false,
+        }
     }
 
     pub fn warm(self) -> Self {

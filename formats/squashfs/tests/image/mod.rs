@@ -80,7 +80,11 @@ impl Device {
     }
 
     /// Runs an operation until it has what it needs; at its start nothing is there.
-    pub fn run<R>(&self, image: &Image, operation: impl FnMut(Reader<'_, Self>) -> Result<R, Error>) -> Result<R, Error> {
+    pub fn run<R>(
+        &self,
+        image: &Image,
+        operation: impl FnMut(Reader<'_, Self>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
         if !self.is_warm {
             *self.cache.borrow_mut() = Some(image.cache());
         }

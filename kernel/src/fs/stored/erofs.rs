@@ -63,7 +63,7 @@ impl Format for Erofs {
         self.0.block_bytes()
     }
 
-    fn open(view: &View<'_>, bytes: u64, _to_write: bool) -> Said<Self> {
+    fn open(view: &View<'_>, bytes: u64, _to_write: bool, _options: &[u8]) -> Said<Self> {
         let mut magic = [0; 4];
         if bytes < MAGIC_AT + BLOCK_BYTES as u64 {
             return Err(Problem::Errno(Errno::EINVAL));

@@ -1,33 +1,28 @@
 //! squashfs: read-only images in which nearly everything is compressed.
 //!
-//! *Decompressing.* A volume keeps what was decompressed last ([`Unpacking`]), so that a block of 128 KiB is not decompressed for each of its 32 pages, nor metadata for each inode in it. Decompressing is done by whoever needs a block, in pieces; where a [`TimeSlice`] is over the step says `Absent`, is woken at once, and goes on when interrupts were let in
-//! and others had their turn. So it is also in page faults. Whoever needs the same block meanwhile goes on with it, or waits where another core is at it.
-//!
-//! Owner: the [`Unpacking`] is the format's, and so the volume's. Its end frees the blocks; those who wait then find the volume gone.
+//! *Decompressing.* A volume keeps what was decompressed last ([`Unpacking`]), so that a block of 128 KiB is not decompressed for each of its 32 pages, nor metadata for each inode in it. Decompressing is done by whoever needs a block, in pieces, in [turns](super::turns). Whoever needs the same block meanwhile goes on with it, or waits where another core is at it.
 
 use alloc::vec::Vec;
-use core::cell::RefCell;
 use core::ops::ControlFlow;
 
-use frame::Cx;
 use frame::mm::PAGE_SIZE;
-use refs::{SpinLock, StrongRc, WaitList, Waker, WeakRc};
+use refs::{SpinLock, StrongRc};
 use squashfs::{
     Absent, BlockIndex, Cache, Claim, Error, FileKind as Kind, Image, Inode, MAGIC, Packed, Place as Where, Progress,
     Source,
 };
 
 use super::format::{Place, Said};
+use super::turns::{Turn, Turns};
 use super::{Format, Listed, Problem, Space, View};
 use crate::block::SECTOR;
 use crate::error::Errno;
 use crate::fs::{DeviceNumber, FileKind, Metadata, Timestamp};
-use crate::step::{self, TimeSlice};
 
 /// An image.
 pub struct Squash {
     image: Image,
-    unpacking: StrongRc<Unpacking>,
+    unpacking: Unpacking,
 }
 
 /// A file, and where its blocks are as far as that is known.
@@ -38,23 +33,8 @@ pub struct File {
 
 /// What was decompressed, or is being.
 struct Unpacking {
-    name: WeakRc<Unpacking>,
     cache: SpinLock<Cache>,
-    /// Who waits for what another core does.
-    busy: WaitList,
-}
-
-/// What of an [`Unpacking`] can be waited for: others' turn, and that another core is through with a piece.
-const TURN: u64 = 0;
-const BUSY: u64 = 1;
-
-impl step::Source for Unpacking {
-    fn watch(&self, what: u64, waker: Waker, cx: &Cx) {
-        match what {
-            BUSY => self.busy.register(waker, cx),
-            _ => _ = waker.wake(),
-        }
-    }
+    turns: StrongRc<Turns>,
 }
 
 /// What one call of a function of the format reads through.
@@ -62,18 +42,7 @@ struct Through<'a, 'v> {
     view: &'a View<'v>,
     /// `None`: nothing can be decompressed yet.
     unpacking: Option<&'a Unpacking>,
-    time_slice: RefCell<TimeSlice>,
-}
-
-impl Through<'_, '_> {
-    fn wait_for(&self, unpacking: &Unpacking, what: u64) -> Absent {
-        let cx = self.view.cx();
-        // What is used here is there.
-        if let Ok(this) = unpacking.name.upgrade(cx) {
-            self.view.wait_for(this.unsize::<dyn step::Source>(|unpacking| unpacking, cx).downgrade(), what);
-        }
-        Absent
-    }
+    turn: Turn,
 }
 
 impl Source for Through<'_, '_> {
@@ -89,12 +58,15 @@ impl Source for Through<'_, '_> {
             let mut work = match cache.claim(packed)? {
                 Claim::Ready(block) => return Ok(block.copy(from, to)),
                 Claim::Work(work) => work,
-                Claim::Busy => return Err(self.wait_for(unpacking, BUSY).into()),
+                Claim::Busy => {
+                    unpacking.turns.get(self.view.cx()).wait_while_busy(self.view);
+                    return Err(Error::Absent);
+                }
             };
             drop(cache);
             let outcome = work.step(|address, to| self.copy(address, to));
             unpacking.cache.lock(self.view.cx()).put_back(work, outcome);
-            unpacking.busy.wake_all();
+            unpacking.turns.get(self.view.cx()).wake_busy();
             if outcome? == Progress::More {
                 self.pause()?;
             }
@@ -103,7 +75,7 @@ impl Source for Through<'_, '_> {
 
     fn pause(&self) -> Result<(), Absent> {
         match self.unpacking {
-            Some(unpacking) if self.time_slice.borrow_mut().is_over() => Err(self.wait_for(unpacking, TURN)),
+            Some(unpacking) if self.turn.is_over(&unpacking.turns, self.view) => Err(Absent),
             _ => Ok(()),
         }
     }
@@ -142,8 +114,7 @@ impl Squash {
         view: &View<'_>,
         read: impl FnOnce(squashfs::Reader<'_, Through<'_, '_>>) -> Result<T, Error>,
     ) -> Said<T> {
-        let unpacking = self.unpacking.get(view.cx());
-        let through = Through { view, unpacking: Some(&unpacking), time_slice: RefCell::default() };
+        let through = Through { view, unpacking: Some(&self.unpacking), turn: Turn::default() };
         Ok(read(self.image.reader(&through))?)
     }
 
@@ -154,8 +125,8 @@ impl Squash {
         view: &View<'_>,
         read: impl FnOnce(squashfs::Reader<'_, Through<'_, '_>>, &mut BlockIndex) -> Result<T, Error>,
     ) -> Said<T> {
-        // Nothing is locked where the disk is asked.
-        let mut index = core::mem::take(&mut *file.index.lock(view.cx()));
+        // Nothing is locked where the disk is asked; and the index is short.
+        let mut index = file.index.lock(view.cx()).clone();
         let outcome = self.read(view, |reader| read(reader, &mut index));
         file.index.lock(view.cx()).join(index);
         outcome
@@ -173,7 +144,7 @@ impl Format for Squash {
         self.image.block_bytes()
     }
 
-    fn open(view: &View<'_>, bytes: u64, _to_write: bool) -> Said<Self> {
+    fn open(view: &View<'_>, bytes: u64, _to_write: bool, _options: &[u8]) -> Said<Self> {
         let mut magic = [0; 4];
         if bytes < PAGE_SIZE as u64 {
             return Err(Problem::Errno(Errno::EINVAL));
@@ -182,10 +153,8 @@ impl Format for Squash {
         if u32::from_le_bytes(magic) != MAGIC {
             return Err(Problem::Errno(Errno::EINVAL));
         }
-        let image = Image::open(&Through { view, unpacking: None, time_slice: RefCell::default() }, bytes)?;
-        let cache = image.cache();
-        let unpacking =
-            StrongRc::new_cyclic(|name| Unpacking { name, cache: SpinLock::new(cache), busy: WaitList::new() });
+        let image = Image::open(&Through { view, unpacking: None, turn: Turn::default() }, bytes)?;
+        let unpacking = Unpacking { cache: SpinLock::new(image.cache()), turns: Turns::new() };
         Ok(Squash { image, unpacking })
     }
 

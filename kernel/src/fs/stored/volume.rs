@@ -282,7 +282,10 @@ impl<F: Format> Volume<F> {
     ) -> Step<TempRc<'cx, Inode>> {
         if let Some(inode) = self.inodes.get(number, cx) {
             // A directory has one name: with another the tree would be a circle.
-            let is_elsewhere = inode.kind == FileKind::Directory && !inode.dentry.lock(cx).is(parent, name);
+            let is_elsewhere = inode.kind == FileKind::Directory && {
+                let is_same = |own: &[u8]| self.format.is_same_name(own, name);
+                !inode.dentry.lock(cx).is_called(parent, is_same)
+            };
             return if is_elsewhere { Err(Errno::EUCLEAN.into()) } else { Ok(inode) };
         }
         let (node, metadata) = self.ask(cx, |format, view| format.node(number, view))?;
