@@ -436,6 +436,8 @@ fn park_on_device_async<C: Caller>(cx: &mut Cx, me: &C) -> Result<()> {
     }
     me.note_wait(cx);
     tasks::park_async(cx);
+    // Who was woken before has not suspended, and may have come by here often: what is absent may be long work in pieces.
+    tasks::pause_async(cx);
     Ok(())
 }
 

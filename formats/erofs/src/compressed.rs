@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::blocks::{Blocks, is_in_one_block};
 use crate::data::zeros;
 use crate::inode::Layout;
-use crate::{Error, Inode, Reader, lz4};
+use crate::{Error, Inode, Reader};
 
 /// The longest physical cluster, in bytes.
 const MOST_COMPRESSED: u64 = 1 << 20;
@@ -237,7 +237,7 @@ impl<B: Blocks> Reader<'_, B> {
         let mut decompress = |cluster: &[u8]| {
             // The data may stand at the cluster's end, after zeros; no LZ4 begins with one.
             let padding = cluster.iter().position(|byte| *byte != 0).unwrap_or(cluster.len());
-            lz4::decompress(&cluster[padding..], to).map_err(|_| Error::Corrupt("compressed data"))
+            decompress::lz4::decompress(&cluster[padding..], to).map_err(|_| Error::Corrupt("compressed data"))
         };
         if is_in_one_block(address, bytes) {
             return self.device.view(address, bytes, decompress);

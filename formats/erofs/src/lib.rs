@@ -15,7 +15,7 @@
 //! | `inode` | [`Inode`] |
 //! | `directory` | looking names up and listing them |
 //! | `data` | where content is, and reading it |
-//! | `compressed`, `lz4` | the same where it is compressed |
+//! | `compressed` | the same where it is compressed |
 //! | `xattr` | extended attributes |
 //!
 //! # What is read
@@ -58,7 +58,6 @@ mod data;
 mod directory;
 mod error;
 mod inode;
-mod lz4;
 mod superblock;
 mod xattr;
 

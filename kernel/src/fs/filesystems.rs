@@ -15,7 +15,9 @@ use super::proc;
 use super::remote;
 use super::stored;
 use super::stored::erofs::Erofs;
+use super::stored::exfat::Exfat;
 use super::stored::ext::Ext;
+use super::stored::squashfs::Squash;
 use super::tmpfs::{self, Directory};
 use super::types::{Origin, register_types};
 use super::{Creation, DeviceNumber, FileKind, FileSystemType, Instance, MOUNTS, Mount, MountFlags, Path};
@@ -40,6 +42,8 @@ const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "ext3", origin: Origin::Device(|request| stored::mount::<Ext>("ext3", request)) },
     FileSystemType { name: "ext2", origin: Origin::Device(|request| stored::mount::<Ext>("ext2", request)) },
     FileSystemType { name: "erofs", origin: Origin::Device(|request| stored::mount::<Erofs>("erofs", request)) },
+    FileSystemType { name: "exfat", origin: Origin::Device(|request| stored::mount::<Exfat>("exfat", request)) },
+    FileSystemType { name: "squashfs", origin: Origin::Device(|request| stored::mount::<Squash>("squashfs", request)) },
 ];
 
 /// The ports to the host, as sysfs shows them.

@@ -45,7 +45,12 @@ impl Dentry {
 
     /// Whether it is this name in this directory.
     pub fn is(&self, parent: &TempRc<'_, Inode>, name: &[u8]) -> bool {
-        *self.name == *name && self.parent == Some(parent.downgrade())
+        self.is_called(parent, |own| *own == *name)
+    }
+
+    /// Whether it is in this directory, and `is_name` says that it is called so.
+    pub fn is_called(&self, parent: &TempRc<'_, Inode>, is_name: impl FnOnce(&[u8]) -> bool) -> bool {
+        self.parent == Some(parent.downgrade()) && is_name(&self.name)
     }
 }
 

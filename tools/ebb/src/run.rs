@@ -42,7 +42,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
     workdir: String,
 
-    /// The guest's root file system: a directory, a tar or cpio archive, plain or gzipped, or an image of EROFS, ext2, ext3 or ext4, which stays as it is; with :rw behind an image of ext2, ext3 or ext4 the guest writes to it.
+    /// The guest's root file system: a directory, a tar or cpio archive, plain or gzipped, or an image of EROFS, squashfs, ext2, ext3 or ext4, which stays as it is; with :rw behind an image of ext2, ext3 or ext4 the guest writes to it.
     #[arg(long, value_name = "DIR|TAR|CPIO|IMAGE[:rw]")]
     rootfs: Option<PathBuf>,
 

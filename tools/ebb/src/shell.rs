@@ -16,7 +16,7 @@ pub struct Arguments {
     #[command(flatten)]
     machine: MachineArguments,
 
-    /// The guest's root file system: a directory, or a tar or cpio archive, plain or gzipped, to which BusyBox is added; or an image of EROFS, ext2, ext3 or ext4, with a shell of its own; with :rw behind an image of ext2, ext3 or ext4 the guest writes to it.
+    /// The guest's root file system: a directory, or a tar or cpio archive, plain or gzipped, to which BusyBox is added; or an image of EROFS, squashfs, ext2, ext3 or ext4, with a shell of its own; with :rw behind an image of ext2, ext3 or ext4 the guest writes to it.
     #[arg(long, value_name = "DIR|TAR|CPIO|IMAGE[:rw]")]
     rootfs: Option<PathBuf>,
 }

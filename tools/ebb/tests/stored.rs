@@ -59,6 +59,20 @@ fn images(at: &Path, root: &Path) -> Vec<(&'static str, &'static str, String)> {
             command
         });
     }
+    let squash = [
+        ("squash-zlib", "-comp gzip"),
+        ("squash-lz4", "-comp lz4 -b 4096 -always-use-fragments"),
+        ("squash-xz", "-comp xz -b 1M"),
+        ("squash-zstd", "-comp zstd -b 256K -no-fragments"),
+        ("squash-plain", "-noI -noD -noF -noX"),
+    ];
+    for (name, options) in squash {
+        image(name, "squashfs", &|path| {
+            let mut command = Command::new("mksquashfs");
+            command.args([root, path]).args(["-quiet", "-no-progress"]).args(options.split(' '));
+            command
+        });
+    }
     let ext = [
         ("ext4", "ext4", &["-b", "4096"][..]),
         ("small-blocks", "ext4", &["-b", "1024"][..]),

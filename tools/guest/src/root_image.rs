@@ -27,7 +27,9 @@ const HEAD_BYTES: u64 = 2048;
 /// The type of file system that starts so.
 fn kind_of(head: &[u8]) -> Option<&'static str> {
     let is_at = |at: usize, magic: &[u8]| head.get(at..at + magic.len()) == Some(magic);
-    if is_at(1024, &0xe0f5_e1e2_u32.to_le_bytes()) {
+    if is_at(0, b"hsqs") {
+        Some("squashfs")
+    } else if is_at(1024, &0xe0f5_e1e2_u32.to_le_bytes()) {
         Some("erofs")
     } else if is_at(1024 + 0x38, &0xef53_u16.to_le_bytes()) {
         // Which of the family it is does not matter.
@@ -104,6 +106,8 @@ mod tests {
         head[1080..1082].copy_from_slice(&[0x53, 0xef]);
         assert_eq!(kind_of(&head), Some("ext4"));
         assert_eq!(kind_of(&head[..1081]), None);
+        head[..4].copy_from_slice(b"hsqs");
+        assert_eq!(kind_of(&head), Some("squashfs"));
     }
 
     #[test]

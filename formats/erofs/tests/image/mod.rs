@@ -31,6 +31,11 @@ pub fn is_mkfs_newer() -> bool {
     String::from_utf8_lossy(&output.stdout).contains("--xattr-prefix")
 }
 
+/// The longest name that it stores: Debian 12's cuts the last byte of a name of 255.
+pub fn longest_name() -> usize {
+    if is_mkfs_newer() { 255 } else { 254 }
+}
+
 /// A device, and which of its blocks are in the cache.
 pub struct Cache {
     device: Vec<u8>,

@@ -163,8 +163,7 @@ fn mixture(random: &mut Random, len: usize) -> Vec<u8> {
 }
 
 fn deep(root: &Path, random: &mut Random) {
-    // Debian 12's mkfs.erofs cuts the last byte of a name of 255.
-    let longest = if crate::image::is_mkfs_newer() { 255 } else { 254 };
+    let longest = crate::image::longest_name();
     let mut directory = root.join("deep");
     fs::create_dir(&directory).unwrap();
     for depth in 0..40 {

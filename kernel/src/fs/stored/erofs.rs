@@ -63,7 +63,7 @@ impl Format for Erofs {
         self.0.block_bytes()
     }
 
-    fn open(view: &View<'_>, bytes: u64, _to_write: bool) -> Said<Self> {
+    fn open(view: &View<'_>, bytes: u64, _to_write: bool, _options: &[u8]) -> Said<Self> {
         let mut magic = [0; 4];
         if bytes < MAGIC_AT + BLOCK_BYTES as u64 {
             return Err(Problem::Errno(Errno::EINVAL));
@@ -78,7 +78,7 @@ impl Format for Erofs {
     fn space(&self, _view: &View<'_>) -> Said<Space> {
         let pages = (self.0.blocks() * u64::from(self.0.block_bytes())).div_ceil(PAGE_SIZE as u64);
         let inodes = self.0.inodes();
-        Ok(Space { pages, used_pages: pages, kept_pages: 0, inodes, used_inodes: inodes })
+        Ok(Space { pages, used_pages: pages, inodes, used_inodes: inodes, ..Space::default() })
     }
 
     fn root(&self) -> u64 {

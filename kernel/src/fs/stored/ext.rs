@@ -120,7 +120,7 @@ impl Format for Ext {
     const HAS_FLAGS: bool = true;
     const MAGIC: u32 = 0xef53;
 
-    fn open(view: &View<'_>, bytes: u64, to_write: bool) -> Said<Self> {
+    fn open(view: &View<'_>, bytes: u64, to_write: bool, _options: &[u8]) -> Said<Self> {
         const MAGIC_AT: usize = 0x38;
         let mut raw = [0; SUPERBLOCK_BYTES];
         if bytes < (SUPERBLOCK_OFFSET + SUPERBLOCK_BYTES) as u64 {

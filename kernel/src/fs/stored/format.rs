@@ -190,8 +190,13 @@ pub trait Format: Send + Sync + Sized + 'static {
     /// Its magic number in statfs(2).
     const MAGIC: u32;
 
-    /// Opens what is on a disk of so many bytes, to be written if that is asked for. `Errno(EINVAL)`: it is no such file system; `Errno(EROFS)`: it cannot be written.
-    fn open(view: &View<'_>, bytes: u64, to_write: bool) -> Said<Self>;
+    /// Whether it has that option of mount(2), besides those that all formats have.
+    fn has_option(_option: &[u8]) -> bool {
+        false
+    }
+
+    /// Opens what is on a disk of so many bytes, to be written if that is asked for, with options each of which it has or all formats have. `Errno(EINVAL)`: it is no such file system; `Errno(EROFS)`: it cannot be written.
+    fn open(view: &View<'_>, bytes: u64, to_write: bool, options: &[u8]) -> Said<Self>;
 
     /// What has to be done before it can be opened.
     fn recovery(_view: &View<'_>, _bytes: u64) -> Said<Option<Box<dyn Recovery>>> {
@@ -245,6 +250,11 @@ pub trait Format: Send + Sync + Sized + 'static {
 
     /// The number of a name's inode. `Errno(ENOENT)`.
     fn look_up(&self, directory: &Self::Node, name: &[u8], view: &View<'_>) -> Said<u64>;
+
+    /// Whether two names in a directory are one.
+    fn is_same_name(&self, one: &[u8], other: &[u8]) -> bool {
+        one == other
+    }
 
     /// Tells names from a position on, without `.` and `..`, until `each` says false or fails.
     fn list(

@@ -16,7 +16,8 @@
 //! | `state` | what was changed in it and is not on the disk |
 //! | `task` | the task that writes it: commits, checkpoints, deletion, the end |
 //! | `node`, `content` | its files: names, and what is in them |
-//! | `erofs`, `ext` | the formats |
+//! | `turns` | long work of a format in pieces |
+//! | `erofs`, `exfat`, `ext`, `squashfs` | the formats |
 //!
 //! *Who owns what.* The [`FileSystem`](super::FileSystem) owns its volume from its first mount until the last one ends ([`FileSystem::keep`](super::FileSystem::keep)). The volume owns the inodes, so that a name leads to the same inode again; those that nobody uses are thrown out when
 //! there are many. Inodes name their volume weakly, and fail with EIO when it is gone. An inode owns the page cache of its content, which ends with it. The end of a volume frees its inodes one by one, in the time of whoever gives up the last mount.
@@ -25,13 +26,16 @@
 
 mod content;
 pub mod erofs;
+pub mod exfat;
 pub mod ext;
 mod file;
 mod format;
 mod mounting;
 mod node;
+pub mod squashfs;
 mod state;
 mod task;
+mod turns;
 mod volume;
 
 pub use format::{Format, Listed, Place, Problem, Space};

@@ -89,7 +89,8 @@ pub fn mount<F: Format>(kind: &'static str, request: &OnDevice<'_>) -> Result<Bo
                 | b"noacl"
                 | b"errors=remount-ro"
                 | b"data=ordered"
-        ) {
+        ) && !F::has_option(option)
+        {
             return Err(Errno::EINVAL);
         }
     }
@@ -279,7 +280,7 @@ impl<F: Format> Mounting<F> {
         let bytes = self.place()?.volume.size();
         let to_write = !self.is_read_only;
         let (format, space) = self.ask(cx, |view| {
-            let format = F::open(view, bytes, to_write)?;
+            let format = F::open(view, bytes, to_write, &self.options)?;
             let space = format.space(view)?;
             Ok((format, space))
         })?;

@@ -114,6 +114,16 @@ impl<'a> View<'a> {
         Ok(with(&bytes))
     }
 
+    /// Notes that `what` of a source must come first.
+    pub(super) fn wait_for(&self, source: WeakRc<dyn Source>, what: u64) {
+        self.stop.set(Some(Stop::Absent(Absent::note(source, what, self.cx))));
+    }
+
+    /// In what it is used.
+    pub(super) fn cx(&self) -> &'a Cx {
+        self.cx
+    }
+
     /// The first of these blocks that must not be used before the journal is committed.
     pub fn pinned_in(&self, run: ext::Run) -> Option<ext::Run> {
         self.state.and_then(|state| state.journal.as_ref()).and_then(|journal| journal.pinned_in(run))
@@ -275,7 +285,10 @@ impl<F: Format> Volume<F> {
     ) -> Step<TempRc<'cx, Inode>> {
         if let Some(inode) = self.inodes.get(number, cx) {
             // A directory has one name: with another the tree would be a circle.
-            let is_elsewhere = inode.kind == FileKind::Directory && !inode.dentry.lock(cx).is(parent, name);
+            let is_elsewhere = inode.kind == FileKind::Directory && {
+                let is_same = |own: &[u8]| self.format.is_same_name(own, name);
+                !inode.dentry.lock(cx).is_called(parent, is_same)
+            };
             return if is_elsewhere { Err(Errno::EUCLEAN.into()) } else { Ok(inode) };
         }
         let (node, metadata) = self.ask(cx, |format, view| format.node(number, view))?;
