@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::any::Any;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
@@ -11,10 +11,10 @@ use frame::cpu::{Count, MAX_CORES};
 use frame::mm::{Reader, Writer};
 use refs::{SpinGuard, SpinLock, StrongRc, TempRc, Waker};
 
-use super::dnotify;
 use super::fasync::{Registration, SignalTarget};
 use super::file_end::{OtherEnd, UnseenEnd};
 use super::inode_file::InodeFile;
+use super::notify::{self, dnotify};
 use super::{FileEnd, FileKind, Inode, Location, VfsCaller};
 use crate::block::{Depth, SyncProgress};
 use crate::error::{Errno, Result};
@@ -299,8 +299,10 @@ pub struct OpenFile {
     moving: SpinLock<()>,
     /// Whom its signals go to (F_SETOWN).
     pub(super) owner: SpinLock<Option<StrongRc<dyn SignalTarget>>>,
-    /// Its number among those that ever asked for notifications (F_NOTIFY); 0 if it did not.
+    /// Its number among all that ever watched something, if it asked for notifications (F_NOTIFY); else 0.
     pub(super) watch_number: AtomicU64,
+    /// Whether who watches the file is to be told of the description's end.
+    pub(super) tells_end: AtomicBool,
     /// Which signal that is (F_SETSIG).
     pub(super) io_signal: AtomicU8,
     /// How many of its owners are messages: see [`super::in_flight`].
@@ -440,6 +442,7 @@ impl OpenFile {
             owner: SpinLock::new(None),
             io_signal: AtomicU8::new(0),
             watch_number: AtomicU64::new(0),
+            tells_end: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
         }
     }
@@ -463,7 +466,8 @@ impl OpenFile {
     #[inline]
     pub fn end_is_unseen(&self) -> bool {
         let only_reads = self.flags().only_reads() || self.flags().contains(OpenFlags::PATH);
-        only_reads && self.watch_number.load(Ordering::Relaxed) == 0 && self.location.stays()
+        let is_watched = self.watch_number.load(Ordering::Relaxed) != 0 || notify::is_anything_watched();
+        only_reads && !is_watched && self.location.stays()
     }
 
     /// Changes its flags (F_SETFL).
@@ -481,12 +485,6 @@ impl OpenFile {
         {
             self.location.mount.get(cx).touch_accessed(&inode, cx);
         }
-    }
-
-    /// Tells who watches its directory that this was done to it.
-    #[inline(always)]
-    pub fn notify(&self, event: dnotify::Events, cx: &Cx) {
-        dnotify::file_changed(&self.location.inode.get(cx), event, cx);
     }
 
     /// What was opened.
@@ -528,8 +526,9 @@ impl Drop for OpenFile {
         }
         let watches = *self.watch_number.get_mut();
         if watches != 0 {
-            dnotify::forget(self.location.inode.downgrade(), watches);
+            dnotify::forget(self, watches);
         }
+        self.tell_end_later();
         let flags = self.flags();
         if flags.only_reads() {
             self.location.inode.with(Inode::end_reading);

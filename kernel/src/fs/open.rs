@@ -7,8 +7,8 @@ use linux_raw_sys::general;
 use refs::{StrongRc, TempRc, WeakRc};
 
 use super::access::{Subject, Want};
-use super::dnotify;
 use super::inode_file::{DirectoryFile, PlaceFile, remove_privileges};
+use super::notify::{self, FileEvents};
 use super::walk::{self, WalkFlags};
 use super::{
     Creation, DeviceNumber, File, FileKind, Inode, InodeFlags, LockKind, MayWrite, Mount, MountFlags, OpenFile,
@@ -120,10 +120,14 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller
             let may_write = may_write(&path, flags, cx)?;
             check(&path, flags, &subject, cx)?;
             crate::memory::admit()?;
-            if flags.contains(OpenFlags::TRUNCATE) && !flags.can_write() {
-                return open_truncated(&path, flags, may_write, me, cx);
+            if !flags.contains(OpenFlags::TRUNCATE) {
+                return was_opened(open_inode(&path, flags, may_write, me, cx)?, cx);
             }
-            open_inode(&path, flags, may_write, me, cx)
+            let opened = was_opened(open_truncated(&path, flags, may_write, me, cx)?, cx)?;
+            if inode.kind == FileKind::Regular && matches!(opened, Opened::File(_)) {
+                notify::file_changed(inode, FileEvents::MODIFY, cx);
+            }
+            Ok(opened)
         }
         None => {
             let parent = found.parent;
@@ -139,11 +143,21 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller
                 Err(Stop::Error(Errno::EEXIST)) if !exclusive => return Err(Stop::Again),
                 made => made?,
             };
-            dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
+            notify::created(&parent.inode, &found.name, &inode, cx);
             // The permissions of a new file do not count for whoever makes it.
-            open_inode(&Path { mount: parent.mount, inode }, flags - OpenFlags::TRUNCATE, Some(may_write), me, cx)
+            let path = Path { mount: parent.mount, inode };
+            was_opened(open_inode(&path, flags - OpenFlags::TRUNCATE, Some(may_write), me, cx)?, cx)
         }
     }
+}
+
+/// Tells who watches what was opened; what that is.
+#[inline(always)]
+fn was_opened(opened: Opened, cx: &Cx) -> Step<Opened> {
+    if let Opened::File(file) = &opened {
+        file.get(cx).was_opened(cx);
+    }
+    Ok(opened)
 }
 
 /// Checks that a file that was there may be written through its mount, if it is to be.
@@ -181,8 +195,7 @@ fn check(path: &Path<'_>, flags: OpenFlags, subject: &Subject<'_>, cx: &Cx) -> R
     Ok(())
 }
 
-/// Opens what is at `path` to be read only, and truncates it.
-#[cold]
+/// Opens what is at `path`, and truncates it.
 fn open_truncated(
     path: &Path<'_>,
     flags: OpenFlags,
@@ -190,9 +203,9 @@ fn open_truncated(
     me: &dyn VfsCaller,
     cx: &Cx,
 ) -> Step<Opened> {
-    let is_regular = path.inode.kind == FileKind::Regular;
-    // It counts as written until it counts as read: so nobody gets a lease in between.
-    let _access = if is_regular { Some(path.inode.write_access()?) } else { None };
+    let is_only_read = path.inode.kind == FileKind::Regular && !flags.can_write();
+    // Where it is to be read only, it counts as written until it counts as read: so nobody gets a lease in between.
+    let _access = if is_only_read { Some(path.inode.write_access()?) } else { None };
     open_inode(path, flags, may_write, me, cx)
 }
 
@@ -276,7 +289,6 @@ fn prepare_regular(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &C
             inode.ops.set_size(inode, 0, cx)?;
         }
         remove_privileges(&Inode::kept(inode, cx), me, cx)?;
-        dnotify::file_changed(inode, dnotify::Events::MODIFY, cx);
     }
     inode.ops.open(inode, flags, me, cx)
 }
@@ -298,7 +310,7 @@ fn open_temporary(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCalle
     let inode = at.inode.ops.create_nameless(&at.inode, &what, cx)?;
     // Owned here until the description owns it.
     let path = Path { mount: at.mount.clone(), inode: inode.get(cx) };
-    open_inode(&path, how.flags - OpenFlags::TRUNCATE, Some(may_write), me, cx)
+    was_opened(open_inode(&path, how.flags - OpenFlags::TRUNCATE, Some(may_write), me, cx)?, cx)
 }
 
 /// Opens a program to be executed: no descriptor, and it may be unreadable.
@@ -325,10 +337,12 @@ pub fn open_program(
         Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, cx)?;
         if let Ok(location) = path.keep() {
             let flags = OpenFlags::empty();
-            return Ok(StrongRc::new(match path.inode.ops.open(&path.inode, flags, me, cx)? {
+            let open = match path.inode.ops.open(&path.inode, flags, me, cx)? {
                 Some(file) => OpenFile::at(file, flags, location),
                 None => OpenFile::stored(flags, location),
-            }));
+            };
+            open.was_opened(cx);
+            return Ok(StrongRc::new(open));
         }
     }
     Err(Errno::ENOENT.into())

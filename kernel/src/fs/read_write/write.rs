@@ -12,7 +12,7 @@ use refs::{Waker, WeakRc};
 use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, sync_async, watch};
 use crate::block::Depth;
 use crate::error::{Errno, Result};
-use crate::fs::dnotify;
+use crate::fs::notify::{self, FileEvents};
 use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
 use crate::signal::Signal;
 use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async, go_on_async};
@@ -48,7 +48,10 @@ pub fn write_piece_async(
         let memory = me.memory(cx)?;
         let mut from = memory.reader(piece.first(at_once(&open, piece.len())).slice());
         match write_from(&open, &mut from, position, 0, false, me, cx) {
-            Ok(written) if written == piece.len() => return Ok(written),
+            Ok(written) if written == piece.len() => {
+                open.notify(FileEvents::MODIFY, cx);
+                return Ok(written);
+            }
             Ok(written) => done = written,
             // These two come with a signal.
             Err(stop @ Stop::Error(Errno::EPIPE | Errno::EFBIG)) => first = Some(stop),
@@ -107,6 +110,7 @@ fn go_on_writing_async(
         Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, &wait, cx), &mut step),
         None => complete_async(cx, me, Patience::Forever, step),
     };
+    notify::transferred(name, done, FileEvents::MODIFY, cx);
     if let Some(range) = end_writing(name, position, done, me, cx)
         && let Err(error) = sync_async(cx, me, name, range, Depth::Kept)
     {
@@ -211,14 +215,12 @@ pub(super) fn write_from(
         if position == Position::Current {
             open.offset.store(end, Ordering::Relaxed);
         }
-        open.notify(dnotify::Events::MODIFY, cx);
         return Ok(written);
     }
     let written = open.file.write(offset(open, position, done), from, me, cx)?;
     if position == Position::Current {
         open.offset.fetch_add(written as u64, Ordering::Relaxed);
     }
-    open.notify(dnotify::Events::MODIFY, cx);
     Ok(written)
 }
 
