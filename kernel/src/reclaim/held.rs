@@ -47,7 +47,7 @@ classes! {
         /// A file in an epoll set.
         EpollItem = Cost::eager(300),
         /// What an inotify instance watches.
-        Watch = Cost::eager(1_500),
+        Watch = Cost::eager(1_200),
     }
 }
 

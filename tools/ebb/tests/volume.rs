@@ -426,3 +426,19 @@ fn a_volume_is_unmounted_and_mounted_again() {
     let found = said(&mut ebb(&["-v", &at_v(place.path())], script));
     assert_eq!(found, format!("{}here\nnone\n", "18\n".repeat(5)));
 }
+
+#[test]
+#[ignore = "starts a machine"]
+fn who_watches_a_volume_is_told_what_the_guest_does_there() {
+    let checks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../user/checks/inotify");
+    let (there, here) = (directory(), directory());
+    for check in ["names", "content"] {
+        let program = there.path().join("program");
+        let mut compiler = Command::new("musl-gcc");
+        said(compiler.args(["-static", "-o"]).arg(&program).arg(checks.join(check).with_extension("c")));
+        let make = format!("mkdir {check} && cd {check} && ../program");
+        let told = said(&mut ebb(&["-v", &at_v(there.path())], &format!("cd /v && {make}")));
+        fs::copy(&program, here.path().join("program")).unwrap();
+        assert_eq!(told, said_by_host(here.path(), &make));
+    }
+}

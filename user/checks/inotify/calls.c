@@ -1,5 +1,5 @@
 // inotify(7): the calls themselves, what they refuse, and the limits.
-#include "../inotify.h"
+#include "inotify.h"
 
 static const char *lines(int fd)
 {

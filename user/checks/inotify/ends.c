@@ -1,5 +1,5 @@
 // inotify(7): the end of what is watched, and of watches.
-#include "../inotify.h"
+#include "inotify.h"
 #include <sys/mount.h>
 
 int main(void)
@@ -105,7 +105,8 @@ int main(void)
         check_write_file("m/file", "x");
         watch("m", IN_ALL_EVENTS);
         watch("m/file", IN_ALL_EVENTS);
-        check_write_file("m/file", "y");
+        fd = open("m/file", O_WRONLY);
+        REQUIRE(write(fd, "y", 1) == 1 && close(fd) == 0);
         show("on another file system");
         REQUIRE(umount("m") == 0);
         // In whichever order.

@@ -1,5 +1,5 @@
 // inotify(7) on files of all kinds, and of programs that are executed.
-#include "../inotify.h"
+#include "inotify.h"
 #include <sys/socket.h>
 #include <sys/un.h>
 

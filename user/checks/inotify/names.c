@@ -1,5 +1,5 @@
 // inotify(7): what is told of names that come, go and move, to who watches a directory and the files in it.
-#include "../inotify.h"
+#include "inotify.h"
 #include <sys/socket.h>
 #include <sys/un.h>
 

@@ -1,5 +1,5 @@
 // inotify(7): reading events, waiting for them, and being told of them.
-#include "../inotify.h"
+#include "inotify.h"
 #include <sys/epoll.h>
 #include <sys/socket.h>
 

@@ -10,7 +10,7 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 use refs::{TempRc, WeakRc};
 
-use super::watchers::{Told, Watcher, next_number};
+use super::watchers::{Told, Watcher};
 use super::{Event, FileEvents};
 use crate::error::{Errno, Result};
 use crate::fs::{FileKind, FileTable, OpenFile};
@@ -49,6 +49,11 @@ impl Signals {
     }
 }
 
+/// By which number inodes know a description: its address, which no other has as long as it lives. (No [`Inotify`](super::Inotify) has such a large one.)
+fn number_of(open: &OpenFile) -> u64 {
+    core::ptr::from_ref(open).addr() as u64
+}
+
 /// What the bits of F_NOTIFY stand for.
 fn events_of(bits: u32) -> FileEvents {
     let meaning = [
@@ -72,12 +77,10 @@ pub fn watch(open: &TempRc<'_, OpenFile>, files: WeakRc<FileTable>, fd: i32, bit
         return Err(Errno::ENOTDIR);
     }
     crate::memory::admit()?;
-    let fresh = next_number();
-    let set = open.watch_number.compare_exchange(0, fresh, Ordering::Relaxed, Ordering::Relaxed);
-    let number = set.map_or_else(|number| number, |_| fresh);
+    open.has_watched.store(true, Ordering::Relaxed);
     let file = open.downgrade();
     let (events, is_lasting) = (events_of(bits), bits & abi::DN_MULTISHOT != 0);
-    directory.watchers.change(number, events, |watcher| {
+    directory.watchers.change(number_of(open), events, |watcher| {
         let mut watches = match watcher.take() {
             Some(Watcher::Signals(Signals(watches))) => watches,
             _ => Vec::new(),
@@ -98,15 +101,15 @@ pub fn watch(open: &TempRc<'_, OpenFile>, files: WeakRc<FileTable>, fd: i32, bit
 /// Ends what a process asked for by `open`.
 #[inline(always)]
 pub fn unwatch(open: &OpenFile, files: WeakRc<FileTable>) {
-    let number = open.watch_number.load(Ordering::Relaxed);
-    if number != 0 {
-        end_watch(open, number, files);
+    if open.has_watched.load(Ordering::Relaxed) {
+        end_watch(open, files);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn end_watch(open: &OpenFile, number: u64, files: WeakRc<FileTable>) {
+fn end_watch(open: &OpenFile, files: WeakRc<FileTable>) {
+    let number = number_of(open);
     open.location.inode.with(|directory| {
         directory.watchers.change(number, FileEvents::empty(), |watcher| {
             if let Some(Watcher::Signals(Signals(watches))) = watcher {
@@ -119,9 +122,10 @@ fn end_watch(open: &OpenFile, number: u64, files: WeakRc<FileTable>) {
     });
 }
 
-/// The description with this number has died.
+/// The description is about to die.
 #[cold]
-pub(in crate::fs) fn forget(open: &OpenFile, number: u64) {
+pub(super) fn forget(open: &OpenFile) {
+    let number = number_of(open);
     open.location.inode.with(|directory| {
         directory.watchers.change(number, FileEvents::empty(), |watcher| *watcher = None);
     });

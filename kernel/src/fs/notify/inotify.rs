@@ -7,6 +7,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
 use frame::mm::Writer;
@@ -16,7 +17,7 @@ use refs::{SpinLock, TempRc, WaitList, Waker, WeakRc};
 
 use super::queue::{LONGEST, Queue, Queued};
 use super::users::UserInstance;
-use super::watchers::{Watch, Watcher, Watchers, next_number};
+use super::watchers::{Watch, Watcher, Watchers};
 use super::{Event, FileEvents, late};
 use crate::credentials::Uid;
 use crate::error::{Errno, Result};
@@ -31,7 +32,7 @@ use crate::user_memory::Argument;
 pub static MAX_QUEUED_EVENTS: Tunable = Tunable::new(16384, 0..=i32::MAX as u64);
 
 /// So many watches go at a time when an instance ends.
-const RELEASED_AT_A_TIME: usize = 64;
+const RELEASED_AT_A_TIME: usize = 32;
 /// So many events one read(2) gives at most, and so many watches `/proc/PID/fdinfo` tells of.
 const TOLD_AT_ONCE: usize = 1024;
 
@@ -82,8 +83,9 @@ impl Inotify {
             held: OfInotify::of(payer),
             is_ending: false,
         };
+        static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
         Ok(Inotify {
-            number: next_number(),
+            number: LAST_NUMBER.fetch_add(1, Ordering::Relaxed),
             state: SpinLock::new(state),
             readable: WaitList::new(),
             signals: FasyncList::default(),
@@ -140,6 +142,8 @@ impl Inotify {
 
     /// Something has happened to what a watch is for, or the watch just ends.
     pub(super) fn tell(&self, wd: i32, event: Option<&Event<'_>>, is_over: bool, cx: &Cx) {
+        // Asked with nothing locked: it may be that something has to be freed first.
+        let is_memory = crate::memory::admit().is_ok();
         let mut state = self.state.lock(cx);
         if !state.watches.contains_key(&wd) {
             return;
@@ -149,13 +153,14 @@ impl Inotify {
             let hides_kind = FileEvents::MOVE_SELF | FileEvents::DELETE_SELF;
             let is_directory = event.is_directory && !hides_kind.intersects(event.what);
             let mask = event.what.bits() | if is_directory { abi::IN_ISDIR } else { 0 };
-            is_new |= state.queue.push(Queued { wd, mask, cookie: event.cookie, name: event.name.into() });
+            is_new |= state.queue.push(Queued { wd, mask, cookie: event.cookie, name: event.name.into() }, is_memory);
         }
         if is_over {
             state.watches.remove(&wd);
             state.held.remove(Held::Watch, 1);
             self.user.remove_watches(1);
-            is_new |= state.queue.push(Queued { wd, mask: abi::IN_IGNORED, cookie: 0, name: Box::default() });
+            let ignored = Queued { wd, mask: abi::IN_IGNORED, cookie: 0, name: Box::default() };
+            is_new |= state.queue.push(ignored, is_memory);
         }
         drop(state);
         if is_new {

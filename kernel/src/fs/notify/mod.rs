@@ -29,7 +29,7 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 use refs::{Dying, TempRc, WeakRc};
 
-use super::{FileKind, FileSystem, Inode, OpenFile, OpenFlags};
+use super::{FileKind, FileSystem, Inode, OpenFile};
 
 pub use inotify::Inotify;
 pub use late::start;
@@ -247,11 +247,11 @@ impl OpenFile {
         }
     }
 
-    /// The same, if it was done.
+    /// The same of what has no offset, if it was done. Nobody watches what has no path, as most that is read and written so.
     #[inline(always)]
-    pub fn notify_if(&self, is_done: bool, what: FileEvents, cx: &Cx) {
-        if is_anything_watched() && is_done {
-            self.notify_watchers(what, cx);
+    pub fn notify_of_stream(&self, is_done: bool, what: FileEvents, cx: &Cx) {
+        if self.is_of_path && is_done {
+            self.notify(what, cx);
         }
     }
 
@@ -262,13 +262,15 @@ impl OpenFile {
         tell_of(&self.location.inode.get(cx), what, By::Description, cx);
     }
 
-    /// It was opened by a path: tells so, and will tell of its end.
+    /// It was opened by a path.
     #[inline(always)]
     pub fn was_opened(&self, cx: &Cx) {
-        if !self.flags().contains(OpenFlags::PATH) {
-            self.tells_end.store(true, Ordering::Relaxed);
-            self.notify(FileEvents::OPEN, cx);
-        }
+        self.notify(FileEvents::OPEN, cx);
+    }
+
+    /// It was not opened after all, and ends without a word.
+    pub(super) fn was_not_opened(&self) {
+        self.end_is_told.store(true, Ordering::Relaxed);
     }
 
     fn end_event(&self) -> FileEvents {
@@ -277,15 +279,18 @@ impl OpenFile {
 
     /// Tells of its end, unless that was done.
     pub(super) fn tell_end(&self, cx: &Cx) {
-        if self.tells_end.swap(false, Ordering::Relaxed) {
+        if self.is_of_path && !self.end_is_told.swap(true, Ordering::Relaxed) {
             self.notify(self.end_event(), cx);
         }
     }
 
-    /// The same in its destructor, if nobody has.
-    #[inline(always)]
-    pub(super) fn tell_end_later(&self) {
-        if is_anything_watched() && self.tells_end.load(Ordering::Relaxed) {
+    /// It ends, in its destructor, while something is watched: forgets what was watched by it, and leaves it to others to tell of its end if nobody has.
+    #[cold]
+    pub(super) fn end_with_watchers(&self) {
+        if self.has_watched.load(Ordering::Relaxed) {
+            dnotify::forget(self);
+        }
+        if self.is_of_path && !self.end_is_told.load(Ordering::Relaxed) {
             late::leave_closed(self.location.inode.share(), self.end_event());
         }
     }

@@ -83,9 +83,9 @@ impl Queue {
         Queue { chunks: VecDeque::new(), count: 0, bytes: 0, most, has_overflowed: false }
     }
 
-    /// Enters an event, unless the last one is the same and not read yet; whether there is something new to read.
-    pub(super) fn push(&mut self, event: Queued) -> bool {
-        if self.count >= self.most || crate::memory::admit().is_err() {
+    /// Enters an event, unless the last one is the same and not read yet; whether there is something new to read. It is lost where there is no memory for it.
+    pub(super) fn push(&mut self, event: Queued, is_memory: bool) -> bool {
+        if self.count >= self.most || !is_memory {
             return self.overflow();
         }
         if self.last().is_some_and(|last| last.mask != abi::IN_IGNORED && last.is_same(&event)) {
@@ -184,5 +184,30 @@ mod tests {
         let mut buffer = [0; LONGEST];
         let bytes = event(7, 2, b"name").encode(&mut buffer);
         assert_eq!((bytes.len(), &bytes[..4], &bytes[12..22]), (32, &[7, 0, 0, 0][..], &b"\x10\0\0\0name\0\0"[..]));
+    }
+
+    #[test]
+    fn what_is_too_much_is_lost_and_that_is_told_once_until_it_is_read() {
+        let mut queue = Queue::new(100);
+        let entered = (0..200).filter(|&number| queue.push(event(number, 1, b""), true)).count();
+        assert_eq!((entered, queue.bytes()), (101, 101 * 16));
+        for number in 0..100 {
+            assert_eq!(queue.first().map(|event| event.wd), Some(number));
+            queue.pop();
+        }
+        assert!(queue.push(event(7, 1, b""), true));
+        assert_eq!(queue.first().map(|event| event.mask), Some(abi::IN_Q_OVERFLOW));
+        queue.pop();
+        assert!(queue.push(event(8, 1, b""), false), "the next loss is told anew");
+        queue.pop();
+        queue.pop();
+        assert!(queue.is_empty() && queue.bytes() == 0);
+    }
+
+    #[test]
+    fn equal_neighbours_are_one() {
+        let mut queue = Queue::new(100);
+        let new = [b"a", b"a", b"b", b"a"].map(|name| queue.push(event(1, 2, name), true));
+        assert_eq!(new, [true, false, true, true]);
     }
 }

@@ -1,12 +1,12 @@
 //! [`Watchers`]: who watches one inode.
 //!
-//! They belong to the inode and have numbers: that of an [`Inotify`](super::Inotify), or of a description that wants signals. Watching and ceasing to watch does not depend on how many others there are, and who
+//! They belong to the inode and have numbers: that of an [`Inotify`], or one that stands for a description that wants signals. Watching and ceasing to watch does not depend on how many others there are, and who
 //! wants to hear of something else costs an event nothing.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, WeakRc};
@@ -26,12 +26,6 @@ pub(super) const AT_ONCE: usize = 64;
 #[inline(always)]
 pub fn is_anything_watched() -> bool {
     WATCHED.load(Ordering::Relaxed) > 0
-}
-
-/// A number for a new watcher, which no other has.
-pub(super) fn next_number() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// Watchers by number.

@@ -42,13 +42,15 @@ pub fn read_piece_async(
                     open.offset.fetch_add(read as u64, Ordering::Relaxed);
                 }
                 if !open.is_seekable {
-                    open.notify_if(read > 0, FileEvents::ACCESS, cx);
+                    open.notify_of_stream(read > 0, FileEvents::ACCESS, cx);
                     return Ok(read);
                 }
                 // A read at the end is one, too.
                 open.touch_accessed(cx);
                 if read == 0 || read == piece.len() || is_at_end(&to, piece.behind(read)) {
-                    open.notify_if(read > 0, FileEvents::ACCESS, cx);
+                    if read > 0 {
+                        open.notify(FileEvents::ACCESS, cx);
+                    }
                     return Ok(read);
                 }
                 done = read;

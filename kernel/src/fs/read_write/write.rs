@@ -47,11 +47,20 @@ pub fn write_piece_async(
         }
         let memory = me.memory(cx)?;
         let mut from = memory.reader(piece.first(at_once(&open, piece.len())).slice());
-        match write_from(&open, &mut from, position, 0, false, me, cx) {
-            Ok(written) if written == piece.len() => {
+        // Each of the two tells of it where that costs least.
+        let written = if open.is_seekable {
+            let written = write_at_offset(&open, &mut from, position, 0, false, me, cx);
+            if written.is_ok_and(|written| written == piece.len()) {
                 open.notify(FileEvents::MODIFY, cx);
-                return Ok(written);
             }
+            written
+        } else {
+            let written = open.file.write(0, &mut from, me, cx);
+            open.notify_of_stream(written.is_ok_and(|written| written == piece.len()), FileEvents::MODIFY, cx);
+            written
+        };
+        match written {
+            Ok(written) if written == piece.len() => return Ok(written),
             Ok(written) => done = written,
             // These two come with a signal.
             Err(stop @ Stop::Error(Errno::EPIPE | Errno::EFBIG)) => first = Some(stop),
@@ -206,9 +215,24 @@ pub(super) fn write_from(
     me: &impl VfsCaller,
     cx: &Cx,
 ) -> Step<usize> {
-    if !open.is_seekable {
-        return open.file.write(0, from, me, cx);
+    if open.is_seekable {
+        write_at_offset(open, from, position, done, append, me, cx)
+    } else {
+        open.file.write(0, from, me, cx)
     }
+}
+
+/// Writes once to what has an offset, and moves that on.
+#[inline(always)]
+fn write_at_offset(
+    open: &OpenFile,
+    from: &mut Reader<'_>,
+    position: Position,
+    done: usize,
+    append: bool,
+    me: &impl VfsCaller,
+    cx: &Cx,
+) -> Step<usize> {
     let _held = hold(open, position, cx);
     if append || open.flags().contains(OpenFlags::APPEND) {
         let (written, end) = open.file.append(from, me, cx)?;

@@ -1,6 +1,6 @@
 // What the checks of inotify(7) share: reading all events that are there and showing them, with names for what they tell.
 #pragma once
-#include "check.h"
+#include "../check.h"
 #include <poll.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
@@ -85,7 +85,26 @@ static inline void show(const char *what)
         check_line("    read: %s\n", check_errno_name(errno));
 }
 
-// The same of what comes soon, not at once: waits until there is something of that kind.
+// Shows what has happened to each, in whatever order and however often.
+static inline void show_kinds(const char *what)
+{
+    check_line("%s\n", what);
+    unsigned kinds[64] = { 0 };
+    char buffer[8192] __attribute__((aligned(8)));
+    ssize_t length;
+    while ((length = read(watcher, buffer, sizeof buffer)) > 0)
+        for (ssize_t at = 0; at < length;) {
+            const struct inotify_event *event = (void *)(buffer + at);
+            REQUIRE(event->wd > 0 && event->wd < 64);
+            kinds[event->wd] |= event->mask;
+            at += sizeof *event + event->len;
+        }
+    for (int wd = 0; wd < 64; wd++)
+        if (kinds[wd])
+            check_line("    %s: %s\n", watch_names[wd], event_names(kinds[wd]));
+}
+
+// Shows all events that come until there is one of that kind of a file itself: what comes soon, not at once.
 static inline void show_when(const char *what, unsigned mask)
 {
     check_line("%s\n", what);
@@ -98,7 +117,8 @@ static inline void show_when(const char *what, unsigned mask)
         for (ssize_t at = 0; at < length;) {
             const struct inotify_event *event = (void *)(buffer + at);
             show_event(event);
-            seen |= event->mask;
+            // Who watches the directory is told before who watches the file.
+            seen |= event->len ? 0 : event->mask;
             at += sizeof *event + event->len;
         }
     }
