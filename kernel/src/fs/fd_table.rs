@@ -8,9 +8,9 @@ use bitflags::bitflags;
 use frame::Cx;
 use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
 
+use super::notify::{self, dnotify};
 use super::table_remains::TableRemains;
 use super::{Descriptors, LockOwner, OpenFile, OpenFlags, VfsCaller};
-use super::notify::{self, dnotify};
 use super::{fasync, in_flight};
 use crate::error::{Errno, Result};
 use crate::reclaim::Payer;

@@ -252,7 +252,7 @@ impl File for Inotify {
     }
 
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
-        late::catch_up(cx);
+        // Others' locks may be held: what is to be told later comes with a wake-up.
         if let Some(waker) = waker {
             self.readable.register(waker, cx);
         }

@@ -112,8 +112,14 @@ pub fn file_changed(file: &TempRc<'_, Inode>, what: FileEvents, cx: &Cx) {
 #[inline(always)]
 pub fn created(directory: &TempRc<'_, Inode>, name: &[u8], made: &Inode, cx: &Cx) {
     if is_anything_watched() {
-        tell_of_name(directory, name, made, FileEvents::CREATE, cx);
+        tell_created(directory, name, made, cx);
     }
+}
+
+#[cold]
+fn tell_created(directory: &TempRc<'_, Inode>, name: &[u8], made: &Inode, cx: &Cx) {
+    late::catch_up(cx);
+    tell(directory, &Event::named(made, FileEvents::CREATE, name), cx);
 }
 
 /// A file has one more name.
@@ -121,7 +127,7 @@ pub fn linked(directory: &TempRc<'_, Inode>, name: &[u8], file: &TempRc<'_, Inod
     if is_anything_watched() {
         late::catch_up(cx);
         tell(file, &Event::itself(file, FileEvents::ATTRIB), cx);
-        tell_of_name(directory, name, file, FileEvents::CREATE, cx);
+        tell(directory, &Event::named(file, FileEvents::CREATE, name), cx);
     }
 }
 
@@ -140,13 +146,7 @@ fn tell_unlinked(directory: &TempRc<'_, Inode>, name: &[u8], victim: &TempRc<'_,
         tell(victim, &Event::itself(victim, FileEvents::ATTRIB), cx);
     }
     tell_end_if_gone(victim, cx);
-    tell_of_name(directory, name, victim, FileEvents::DELETE, cx);
-}
-
-#[cold]
-fn tell_of_name(directory: &TempRc<'_, Inode>, name: &[u8], file: &Inode, what: FileEvents, cx: &Cx) {
-    late::catch_up(cx);
-    tell(directory, &Event::named(file, what, name), cx);
+    tell(directory, &Event::named(victim, FileEvents::DELETE, name), cx);
 }
 
 /// A name was moved, maybe to where another one was, which led to `replaced`.
@@ -206,14 +206,15 @@ enum By {
     Description,
 }
 
-/// Tells who watches its directory, then who watches the file. What is to be told later was. That a device or a FIFO was read or written is nothing that its directory hears of (nor on Linux from 6.18 on): many may
-/// see the directory who may not see what others do with the device.
+/// Tells who watches its directory, then who watches the file. That a device or a FIFO was read or written its directory does not hear, as on Linux: many may see the directory who may not see what others do with
+/// the device.
 #[cold]
 fn tell_of(file: &TempRc<'_, Inode>, what: FileEvents, by: By, cx: &Cx) {
     let (parent, is_removed) = {
         let dentry = file.dentry.lock(cx);
         (dentry.parent, dentry.is_removed)
     };
+    let is_unlinked = by == By::Description && is_removed;
     let is_stored = matches!(file.kind, FileKind::Regular | FileKind::Directory | FileKind::Symlink);
     let is_transfer = (FileEvents::ACCESS | FileEvents::MODIFY).contains(what);
     if (is_stored || !is_transfer)
@@ -221,10 +222,9 @@ fn tell_of(file: &TempRc<'_, Inode>, what: FileEvents, by: By, cx: &Cx) {
         && parent.watchers.want(what)
     {
         let name = file.dentry.lock(cx).name.clone();
-        let is_unlinked = by == By::Description && is_removed;
         tell(&parent, &Event { is_unlinked, ..Event::named(file, what, &name) }, cx);
     }
-    tell(file, &Event { is_unlinked: by == By::Description && is_removed, ..Event::itself(file, what) }, cx);
+    tell(file, &Event { is_unlinked, ..Event::itself(file, what) }, cx);
 }
 
 /// Tells who watches just that inode.
@@ -310,7 +310,8 @@ pub fn transferred(name: WeakRc<OpenFile>, count: usize, what: FileEvents, cx: &
 /// Ends what a descriptor was for, while something is watched, and tells of it; of the end of its file too, if it was the last one.
 #[cold]
 pub(super) fn end_told_async(cx: &mut Cx, closed: Dying<OpenFile>, end_async: impl FnOnce(&mut Cx, Dying<OpenFile>)) {
-    let ends_file = closed.with(|open| open.location.inode.with(|inode| inode.watchers.are_any() && !inode.has_names()));
+    let ends_file =
+        closed.with(|open| open.location.inode.with(|inode| inode.watchers.are_any() && !inode.has_names()));
     end_async(cx, closed);
     if ends_file {
         tasks::free_everything_async(cx);

@@ -238,7 +238,9 @@ impl File for Info {
         if let Some(inotify) = open.kind::<Inotify>() {
             inotify.each_watch(cx, |wd, mask, inode| {
                 let (device, number) = inode.ops.identity(inode, cx);
-                text.add(format_args!("inotify wd:{wd:x} ino:{number:x} sdev:{device:x} mask:{mask:x} ignored_mask:0\n"));
+                text.add(format_args!(
+                    "inotify wd:{wd:x} ino:{number:x} sdev:{device:x} mask:{mask:x} ignored_mask:0\n"
+                ));
             });
         }
         let text = text.into_bytes()?;
