@@ -59,6 +59,7 @@ fn start(info: &'static BootInfo) {
     futex::start();
     signal::broadcast::start();
     event::late_wakes::start();
+    fs::notify::start();
     fs::proc::set_command_line(info.command_line);
     let first = First { info, options, process: None };
     // The task's name is entered in its thread once it is one.

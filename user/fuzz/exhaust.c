@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
@@ -557,6 +558,61 @@ static void epoll_sets(void)
     _exit(is_shortage() ? FINE : WRONG);
 }
 
+// No user has a limit for what is made with inotify.
+static void unlimit_inotify(void)
+{
+    static const char *const limits[] = { "max_user_instances", "max_user_watches", "max_queued_events" };
+    for (int i = 0; i < 3; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/sys/fs/inotify/%s", limits[i]);
+        int fd = open(path, O_WRONLY);
+        if (fd < 0 || write(fd, "2000000", 7) != 7 || close(fd) != 0)
+            _exit(WRONG);
+    }
+    raise_descriptors();
+}
+
+// One instance watches 1,000 files, then another one does.
+static void inotify_watches(void)
+{
+    enum { FILES = 1000 };
+    unlimit_inotify();
+    if (mkdir("watched", 0755) != 0)
+        _exit(WRONG);
+    for (int i = 0; i < FILES; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "watched/%d", i);
+        if (mknod(path, S_IFREG | 0644, 0) != 0)
+            _exit(is_shortage() ? FINE : WRONG);
+    }
+    for (;;) {
+        int watcher = inotify_init1(IN_NONBLOCK);
+        for (int i = 0; i < FILES; i++) {
+            char path[32];
+            snprintf(path, sizeof path, "watched/%d", i);
+            if (watcher < 0 || inotify_add_watch(watcher, path, IN_ALL_EVENTS) < 0)
+                _exit(is_shortage() ? FINE : WRONG);
+        }
+    }
+}
+
+// Events that nobody reads, with names as long as can be: what there is no memory for is lost, and nobody fails for it.
+static void inotify_events(void)
+{
+    unlimit_inotify();
+    int watcher = inotify_init1(IN_NONBLOCK);
+    if (watcher < 0 || mkdir("full", 0755) != 0 || inotify_add_watch(watcher, "full", IN_ALL_EVENTS) < 0)
+        _exit(WRONG);
+    char names[2][280];
+    for (int i = 0; i < 2; i++)
+        snprintf(names[i], sizeof names[i], "full/%d%0*d", i, 250, 0);
+    for (int i = 0; i < 400000; i++)
+        if (mkdir(names[i % 2], 0755) != 0 || rmdir(names[i % 2]) != 0)
+            _exit(is_shortage() ? FINE : WRONG);
+    char event[512];
+    _exit(read(watcher, event, sizeof event) > 0 ? FINE : WRONG);
+}
+
 static void timers(void)
 {
     struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN };
@@ -751,7 +807,7 @@ static const struct {
     { "directories", directories, 0 }, { "deep-mount", deep_mount, 0 }, { "mounts", mounts, 0 }, { "links", links, 0 },
     { "descriptors", descriptors, 1 }, { "highest-descriptor", highest_descriptor, 0 }, { "pipes", pipes, 1 }, { "hoarded-pipes", hoarded_pipes, 0 },
     { "blocked-writers", blocked_writers, 1 }, { "sockets", sockets, 1 }, { "nested-sockets", nested_sockets, 0 }, { "cyclic-sockets", cyclic_sockets, 0 },
-    { "epolls", epolls, 1 }, { "epoll-items", epoll_items, 1, 1 }, { "epoll-sets", epoll_sets, 1, 1 }, { "timers", timers, 0 }, { "queued-signals", queued_signals, 1 }, { "mappings", mappings, 1 },
+    { "epolls", epolls, 1 }, { "epoll-items", epoll_items, 1, 1 }, { "epoll-sets", epoll_sets, 1, 1 }, { "inotify-watches", inotify_watches, 1, 1 }, { "inotify-events", inotify_events, 1, 1 }, { "timers", timers, 0 }, { "queued-signals", queued_signals, 1 }, { "mappings", mappings, 1 },
     { "locks", locks, 0 }, { "attributes", attributes, 0 }, { "arguments", arguments, 0 }, { "stack", stack, 1 },
     { "results", results, 1 }, { "endless-output", endless_output, 0 },
 };

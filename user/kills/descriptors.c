@@ -205,13 +205,37 @@ static void asynchronous(int amount)
     }
 }
 
+// How many a user may have is not what keeps any from being made.
+static void unlimit_inotify(const char *what)
+{
+    int fd = open(what, O_WRONLY);
+    (void)!write(fd, "2000000", 7);
+    close(fd);
+}
+
 static void inotifies(int amount)
 {
+    unlimit_inotify("/proc/sys/fs/inotify/max_user_instances");
     for (int i = 0; i < amount; i++) {
         int watcher = inotify_init1(IN_NONBLOCK);
         if (watcher < 0)
             return;
         inotify_add_watch(watcher, "/tmp/page", IN_ALL_EVENTS);
+    }
+}
+
+// Watches of files of which none is the group's own, of which some things are told.
+static void watches(int amount)
+{
+    unlimit_inotify("/proc/sys/fs/inotify/max_user_watches");
+    int watcher = inotify_init1(IN_NONBLOCK);
+    for (int i = 0; i < amount; i++) {
+        char path[40];
+        snprintf(path, sizeof path, WATCHED "/%d", i);
+        if (inotify_add_watch(watcher, path, IN_ALL_EVENTS) < 0)
+            return;
+        if (once_in(4))
+            chmod(path, 0600);
     }
 }
 
@@ -245,6 +269,7 @@ const struct kind descriptor_kinds[] = {
     { "epoll-grid", 3000, epoll_grid },
     { "asynchronous", 300, asynchronous },
     { "inotifies", 500, inotifies },
+    { "watches", MOST_WATCHED, watches },
     { "terminals", 200, terminals },
     { 0 },
 };

@@ -95,6 +95,9 @@ int a_link_of(enum link_kind kind);
 
 // A file with locks that processes in the group take: after the kill anybody gets them.
 #define LOCKED_FILE "/tmp/locked"
+// A directory with so many files, called by numbers, that are watched.
+#define WATCHED "/tmp/watched"
+enum { MOST_WATCHED = 10000 };
 
 // The groups of a round.
 enum { DEEPEST_GROUP = 4, MOST_LEAVES = 3 };

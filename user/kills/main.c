@@ -379,6 +379,16 @@ static long free_kib(void)
     return (long)(info.freeram * info.mem_unit >> 10);
 }
 
+static void make_watched_files(void)
+{
+    must(mkdir(WATCHED, 0755), "mkdir");
+    for (int i = 0; i < MOST_WATCHED; i++) {
+        char path[40];
+        snprintf(path, sizeof path, WATCHED "/%d", i);
+        must(mknod(path, S_IFREG | 0600, 0), "create a file");
+    }
+}
+
 static void prepare(void)
 {
     static const char page[PAGE];
@@ -392,6 +402,7 @@ static void prepare(void)
     close(file);
     must(file = open(LOCKED_FILE, O_CREAT | O_RDWR, 0644), "create a file");
     close(file);
+    make_watched_files();
     mkdir(CGROUPS, 0755);
     must(mount("cgroup2", CGROUPS, "cgroup2", 0, NULL), "mount of cgroup2");
     must(write_group(CGROUPS, "cgroup.subtree_control", "+cpu +pids +memory +reclaim"), "controllers");

@@ -9,8 +9,8 @@ use linux_raw_sys::general as abi;
 use refs::TempRc;
 
 use super::access::{Subject, Want};
-use super::dnotify;
 use super::inode_file::{lost_group_bit, remove_file_capabilities, remove_privileges};
+use super::notify::{self, FileEvents};
 use super::{FileKind, Inode, InodeFlags, Mount, Timestamp, VfsCaller};
 use crate::credentials::{Capability, FileCapabilities};
 use crate::error::{Errno, Result};
@@ -47,7 +47,7 @@ pub fn change_mode(
         metadata.mode = inode.kind.mode_bits() | permissions;
         metadata.changed = Timestamp::now();
     })?;
-    dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
+    notify::file_changed(inode, FileEvents::ATTRIB, cx);
     Ok(())
 }
 
@@ -86,7 +86,9 @@ pub fn change_owner(
         }
         metadata.changed = Timestamp::now();
     })?;
-    dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
+    if uid.is_some() || gid.is_some() {
+        notify::file_changed(inode, FileEvents::ATTRIB, cx);
+    }
     Ok(())
 }
 
@@ -138,11 +140,11 @@ pub fn change_times(
         metadata.changed = now;
     })?;
     let event = match (accessed, modified) {
-        (_, NewTime::Keep) => dnotify::Events::ACCESS,
-        (NewTime::Keep, _) => dnotify::Events::MODIFY,
-        _ => dnotify::Events::ATTRIB,
+        (_, NewTime::Keep) => FileEvents::ACCESS,
+        (NewTime::Keep, _) => FileEvents::MODIFY,
+        _ => FileEvents::ATTRIB,
     };
-    dnotify::file_changed(inode, event, cx);
+    notify::file_changed(inode, event, cx);
     Ok(())
 }
 
@@ -157,7 +159,7 @@ pub fn truncate(inode: &TempRc<'_, Inode>, size: u64, me: &impl VfsCaller, cx: &
         return Err(Errno::EFBIG.into());
     }
     inode.ops.set_size(inode, size, cx)?;
-    dnotify::file_changed(inode, dnotify::Events::MODIFY, cx);
+    notify::file_changed(inode, FileEvents::MODIFY, cx);
     remove_privileges(&Inode::kept(inode, cx), me, cx)?;
     inode.bring_up_to_date(cx);
     Ok(())
@@ -239,7 +241,7 @@ pub fn set_attribute(
     let real = inode.ops.real_to_change(inode, Some(me), cx)?;
     put(real.as_ref().unwrap_or(inode), &inode.ops.attribute_below(name), Some(value), how, cx)?;
     Inode::change_where_kept(inode, me, cx, |metadata| metadata.changed = Timestamp::now())?;
-    dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
+    notify::file_changed(inode, FileEvents::ATTRIB, cx);
     Ok(())
 }
 
@@ -307,7 +309,7 @@ pub fn remove_attribute(
     let kept = inode.ops.real_to_change(inode, Some(me), cx)?.unwrap_or(kept);
     put(&kept, &name, None, SetAttribute::Replace, cx)?;
     Inode::change_where_kept(inode, me, cx, |metadata| metadata.changed = Timestamp::now())?;
-    dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
+    notify::file_changed(inode, FileEvents::ATTRIB, cx);
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use frame::Cx;
 use refs::TempRc;
 
 use super::access::{Subject, Want};
-use super::dnotify;
+use super::notify;
 use super::open::creation;
 use super::walk::{self, Found, WalkFlags};
 use super::{DeviceNumber, FileKind, Inode, InodeFlags, Location, Named, Path, Rename, VfsCaller};
@@ -91,7 +91,7 @@ pub fn make<'cx>(
     what.device = new.device;
     what.target = new.target;
     let made = parent.inode.ops.create(&parent.inode, &found.name, &what, cx)?;
-    dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
+    notify::created(&parent.inode, &found.name, &made, cx);
     Ok(made)
 }
 
@@ -117,7 +117,7 @@ pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &impl VfsCaller, c
     // What is in a layer that is only read gets no names there.
     source.inode.ops.real_to_change(&source.inode, Some(me.as_dyn()), cx)?;
     parent.inode.ops.link(&parent.inode, &found.name, &source.inode, cx)?;
-    dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
+    notify::linked(&parent.inode, &found.name, &source.inode, cx);
     Ok(())
 }
 
@@ -159,7 +159,7 @@ fn unlink_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     let named =
         Named { me: Some(me.as_dyn()), directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
     parent.inode.ops.unlink(&named, cx)?;
-    dnotify::directory_changed(&parent.inode, dnotify::Events::DELETE, cx);
+    notify::unlinked(&parent.inode, &found.name, &victim.inode, cx);
     Ok(())
 }
 
@@ -194,7 +194,7 @@ fn remove_directory_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     let named =
         Named { me: Some(me.as_dyn()), directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
     parent.inode.ops.remove_directory(&named, cx)?;
-    dnotify::directory_changed(&parent.inode, dnotify::Events::DELETE, cx);
+    notify::unlinked(&parent.inode, &found.name, &victim.inode, cx);
     Ok(())
 }
 
@@ -283,9 +283,11 @@ fn rename_once(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &
     let me = Some(me.as_dyn());
     let old = Named { me, directory: parent, name: &source.name, inode: Some(&moved.inode) };
     parent.ops.rename(&old, &Named { me, directory: to_parent, name: &target.name, inode: existing }, how, cx)?;
-    dnotify::renamed(parent, to_parent, cx);
-    if how == Rename::Exchange {
-        dnotify::renamed(to_parent, parent, cx);
+    let (old, new) = ((parent, &*source.name), (to_parent, &*target.name));
+    let replaced = existing.filter(|_| how != Rename::Exchange);
+    notify::renamed(old, new, &moved.inode, replaced, cx);
+    if let (Some(existing), Rename::Exchange) = (existing, how) {
+        notify::renamed(new, old, existing, None, cx);
     }
     Ok(())
 }

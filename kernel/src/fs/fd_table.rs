@@ -8,9 +8,10 @@ use bitflags::bitflags;
 use frame::Cx;
 use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
 
+use super::notify::{self, dnotify};
 use super::table_remains::TableRemains;
 use super::{Descriptors, LockOwner, OpenFile, OpenFlags, VfsCaller};
-use super::{dnotify, fasync, in_flight};
+use super::{fasync, in_flight};
 use crate::error::{Errno, Result};
 use crate::reclaim::Payer;
 use crate::step::{Interruption, TimeSlice};
@@ -77,10 +78,13 @@ impl Pace {
             let name = closed.get(cx).downgrade();
             closed.destroy_async(cx, |open, cx| {
                 fasync::end(open, name, cx);
+                open.tell_end(cx);
                 while open.file.release(cx) {
                     self.pause_async(cx);
                 }
             });
+        } else if notify::is_anything_watched() {
+            closed.destroy_async(cx, |open, cx| open.tell_end(cx));
         } else {
             closed.destroy(cx);
         }
@@ -168,7 +172,9 @@ impl FileTable {
     /// the table, another thread may make one more of it.
     #[inline]
     pub fn end_async(cx: &mut Cx, closed: Dying<OpenFile>) {
-        if closed.get(cx).has_parts {
+        if notify::is_anything_watched() {
+            notify::end_told_async(cx, closed, |cx, closed| Pace::default().end_async(cx, closed));
+        } else if closed.get(cx).has_parts {
             Pace::default().end_async(cx, closed);
         } else {
             closed.destroy_unseen(cx, OpenFile::end_is_unseen);
@@ -396,7 +402,7 @@ impl FileTable {
     /// it asked for by the description.
     #[inline]
     fn closing(&self, closed: &TempRc<'_, OpenFile>, this: &WeakRc<Self>, cx: &Cx) {
-        dnotify::unwatch(closed, *this, cx);
+        dnotify::unwatch(closed, *this);
         if self.has_record_locks.load(Ordering::Relaxed)
             && let Ok(inode) = closed.inode(cx)
         {

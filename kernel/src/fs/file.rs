@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::any::Any;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
@@ -11,10 +11,10 @@ use frame::cpu::{Count, MAX_CORES};
 use frame::mm::{Reader, Writer};
 use refs::{SpinGuard, SpinLock, StrongRc, TempRc, Waker};
 
-use super::dnotify;
 use super::fasync::{Registration, SignalTarget};
 use super::file_end::{OtherEnd, UnseenEnd};
 use super::inode_file::InodeFile;
+use super::notify;
 use super::{FileEnd, FileKind, Inode, Location, VfsCaller};
 use crate::block::{Depth, SyncProgress};
 use crate::error::{Errno, Result};
@@ -286,6 +286,8 @@ pub struct OpenFile {
     pub location: Location,
     /// Whether reads and writes happen at an offset.
     pub is_seekable: bool,
+    /// Whether it was opened by a path, so that others may watch what is done by it.
+    pub is_of_path: bool,
     /// Whether it is let go of in parts: see [`File::release`].
     pub has_parts: bool,
     /// Whether large reads are cut soon: see [`File::reads_slowly`].
@@ -299,8 +301,10 @@ pub struct OpenFile {
     moving: SpinLock<()>,
     /// Whom its signals go to (F_SETOWN).
     pub(super) owner: SpinLock<Option<StrongRc<dyn SignalTarget>>>,
-    /// Its number among those that ever asked for notifications (F_NOTIFY); 0 if it did not.
-    pub(super) watch_number: AtomicU64,
+    /// Whether it ever asked for notifications (F_NOTIFY).
+    pub(super) has_watched: AtomicBool,
+    /// Who watches the file was told of the description's end, or is not to be told.
+    pub(super) end_is_told: AtomicBool,
     /// Which signal that is (F_SETSIG).
     pub(super) io_signal: AtomicU8,
     /// How many of its owners are messages: see [`super::in_flight`].
@@ -398,6 +402,16 @@ impl OpenFile {
     /// A description of `file`, which is what was opened at `location`, at offset 0. Where the inode is a regular file and the flags
     /// say that it will be written, the caller has called [`Location::begin_writing`]; this takes it back in the end.
     pub fn at(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
+        Self::with_file(file, flags, location, false)
+    }
+
+    /// As [`at`](Self::at), of what is opened by a path.
+    pub fn of_path(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
+        Self::with_file(file, flags, location, true)
+    }
+
+    #[inline(always)]
+    fn with_file(file: Box<dyn File>, flags: OpenFlags, location: Location, is_of_path: bool) -> Self {
         let (reads_slowly, writes_in_turn) =
             (file.reads_slowly(), file.writes_in_turn() || file.syncs_writes().is_some());
         let (is_seekable, has_parts) = (file.is_seekable(), file.has_parts());
@@ -406,22 +420,29 @@ impl OpenFile {
             // Without the other end.
             FileEnd::Seen | FileEnd::UnseenBy { .. } => 0,
         };
-        let mut open = Self::of(file, is_seekable, has_parts, flags, location);
+        let mut open = Self::of(file, is_seekable, has_parts, flags, location, is_of_path);
         open.end = UnseenEnd::new(unseen_bytes);
         (open.reads_slowly, open.writes_in_turn) = (reads_slowly, writes_in_turn);
         open
     }
 
-    /// A description of the content that the inode at `location` keeps: as [`at`](Self::at) with a [`InodeFile`].
+    /// A description of the content that the inode at `location` keeps, which is opened by a path: as [`of_path`](Self::of_path) with a [`InodeFile`].
     #[inline]
     pub fn stored(flags: OpenFlags, location: Location) -> Self {
         let file = InodeFile::new(location.inode.share());
         let (is_seekable, has_parts) = (file.is_seekable(), file.has_parts());
-        Self::of(Box::new(file), is_seekable, has_parts, flags, location)
+        Self::of(Box::new(file), is_seekable, has_parts, flags, location, true)
     }
 
     #[inline(always)]
-    fn of(file: Box<dyn File>, is_seekable: bool, has_parts: bool, flags: OpenFlags, location: Location) -> Self {
+    fn of(
+        file: Box<dyn File>,
+        is_seekable: bool,
+        has_parts: bool,
+        flags: OpenFlags,
+        location: Location,
+        is_of_path: bool,
+    ) -> Self {
         OPEN_FILES.add(1);
         if flags.only_reads() {
             location.inode.with(Inode::begin_reading);
@@ -440,7 +461,9 @@ impl OpenFile {
             moving: SpinLock::new(()),
             owner: SpinLock::new(None),
             io_signal: AtomicU8::new(0),
-            watch_number: AtomicU64::new(0),
+            has_watched: AtomicBool::new(false),
+            end_is_told: AtomicBool::new(false),
+            is_of_path,
             in_flight: AtomicU32::new(0),
         }
     }
@@ -464,7 +487,8 @@ impl OpenFile {
     #[inline]
     pub fn end_is_unseen(&self) -> bool {
         let only_reads = self.flags().only_reads() || self.flags().contains(OpenFlags::PATH);
-        only_reads && self.watch_number.load(Ordering::Relaxed) == 0 && self.location.stays()
+        let is_watched = self.has_watched.load(Ordering::Relaxed) || notify::is_anything_watched();
+        only_reads && !is_watched && self.location.stays()
     }
 
     /// Changes its flags (F_SETFL).
@@ -482,12 +506,6 @@ impl OpenFile {
         {
             self.location.mount.get(cx).touch_accessed(&inode, cx);
         }
-    }
-
-    /// Tells who watches its directory that this was done to it.
-    #[inline(always)]
-    pub fn notify(&self, event: dnotify::Events, cx: &Cx) {
-        dnotify::file_changed(&self.location.inode.get(cx), event, cx);
     }
 
     /// What was opened.
@@ -527,9 +545,8 @@ impl Drop for OpenFile {
         if self.end.is_left() {
             LEFT_FILES.fetch_sub(1, Ordering::Relaxed);
         }
-        let watches = *self.watch_number.get_mut();
-        if watches != 0 {
-            dnotify::forget(self.location.inode.downgrade(), watches);
+        if notify::is_anything_watched() {
+            self.end_with_watchers();
         }
         let flags = self.flags();
         if flags.only_reads() {

@@ -187,6 +187,11 @@ impl FileSystem {
         self.mounts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
+    /// Whether it is mounted anywhere.
+    pub(super) fn is_mounted(&self) -> bool {
+        self.mounts.load(Ordering::Relaxed) > 0
+    }
+
     /// There is one mount of it less. With the last one goes what it keeps.
     pub(super) fn end_mount(&self) {
         if self.mounts.fetch_sub(1, Ordering::AcqRel) > 1 {

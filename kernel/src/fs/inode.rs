@@ -20,6 +20,7 @@ use refs::{SpinGuard, SpinLock, StrongRc, TempRc, WeakRc};
 use super::inode_flags::InodeFlags;
 use super::leases::FileLeases;
 use super::locks::FileLocks;
+use super::notify::{self, Watchers};
 use super::{DeviceNumber, FileKind, FileSystem, InodeOps, Metadata, Timestamp, VfsCaller};
 use crate::credentials::FileCapabilities;
 use crate::error::{Errno, Result};
@@ -84,6 +85,8 @@ pub struct Inode {
     pub locks: FileLocks,
     /// Leases on it (F_SETLEASE).
     pub leases: FileLeases,
+    /// Who watches it.
+    pub watchers: Watchers,
     /// How many mounts have it as their mount point: a quick look before the mount table is searched.
     pub mounts: AtomicU32,
     /// What a driver keeps with it: the pipe of a FIFO, the listener of a socket.
@@ -124,6 +127,7 @@ impl Inode {
             dentry: SpinLock::new(dentry),
             locks: FileLocks::default(),
             leases: FileLeases::default(),
+            watchers: Watchers::default(),
             mounts: AtomicU32::new(0),
             attachment: SpinLock::new(None),
             attributes: SpinLock::new(None),
@@ -418,5 +422,14 @@ impl Inode {
     /// Takes back one [`deny_writing`](Self::deny_writing).
     pub fn allow_writing(&self) {
         self.writers.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Inode {
+    #[inline]
+    fn drop(&mut self) {
+        if self.watchers.are_any() {
+            notify::inode_ends(self);
+        }
     }
 }

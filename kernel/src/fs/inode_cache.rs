@@ -88,6 +88,7 @@ impl InodeCache {
                 !inode.ops.is_stale(cx)
                     && (!unused
                         || inode.ops.must_stay()
+                        || inode.watchers.are_any()
                         || (inode.kind == FileKind::Directory && !self.forgets_directories))
             });
             self.sweep_at.store(CACHED.max(2 * inodes.len()), Ordering::Relaxed);

@@ -7,8 +7,8 @@ use linux_raw_sys::general;
 use refs::{StrongRc, TempRc, WeakRc};
 
 use super::access::{Subject, Want};
-use super::dnotify;
 use super::inode_file::{DirectoryFile, PlaceFile, remove_privileges};
+use super::notify::{self, FileEvents};
 use super::walk::{self, WalkFlags};
 use super::{
     Creation, DeviceNumber, File, FileKind, Inode, InodeFlags, LockKind, MayWrite, Mount, MountFlags, OpenFile,
@@ -120,7 +120,7 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller
             let may_write = may_write(&path, flags, cx)?;
             check(&path, flags, &subject, cx)?;
             crate::memory::admit()?;
-            if flags.contains(OpenFlags::TRUNCATE) && !flags.can_write() {
+            if flags.contains(OpenFlags::TRUNCATE) {
                 return open_truncated(&path, flags, may_write, me, cx);
             }
             open_inode(&path, flags, may_write, me, cx)
@@ -139,7 +139,7 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller
                 Err(Stop::Error(Errno::EEXIST)) if !exclusive => return Err(Stop::Again),
                 made => made?,
             };
-            dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
+            notify::created(&parent.inode, &found.name, &inode, cx);
             // The permissions of a new file do not count for whoever makes it.
             open_inode(&Path { mount: parent.mount, inode }, flags - OpenFlags::TRUNCATE, Some(may_write), me, cx)
         }
@@ -181,8 +181,8 @@ fn check(path: &Path<'_>, flags: OpenFlags, subject: &Subject<'_>, cx: &Cx) -> R
     Ok(())
 }
 
-/// Opens what is at `path` to be read only, and truncates it.
-#[cold]
+/// Opens what is at `path`, and truncates it.
+#[inline(never)]
 fn open_truncated(
     path: &Path<'_>,
     flags: OpenFlags,
@@ -191,9 +191,13 @@ fn open_truncated(
     cx: &Cx,
 ) -> Step<Opened> {
     let is_regular = path.inode.kind == FileKind::Regular;
-    // It counts as written until it counts as read: so nobody gets a lease in between.
-    let _access = if is_regular { Some(path.inode.write_access()?) } else { None };
-    open_inode(path, flags, may_write, me, cx)
+    // Where it is to be read only, it counts as written until it counts as read: so nobody gets a lease in between.
+    let _access = if is_regular && !flags.can_write() { Some(path.inode.write_access()?) } else { None };
+    let opened = open_inode(path, flags, may_write, me, cx)?;
+    if is_regular && matches!(opened, Opened::File(_)) {
+        notify::file_changed(&path.inode, FileEvents::MODIFY, cx);
+    }
+    Ok(opened)
 }
 
 /// Opens what is at `path`; permissions are checked.
@@ -221,15 +225,16 @@ fn open_inode(
             if flags.can_write() {
                 location.begin_writing(may_write.ok_or(Errno::EROFS)?, cx)?;
             }
-            let prepared = look_for_leases(inode, flags, cx).and_then(|leased| match leased {
-                Some(leased) => Ok(Err(leased)),
-                None => prepare_regular(path, flags, me, cx).map(Ok),
-            });
+            let prepared = match look_for_leases(inode, flags, cx) {
+                Ok(None) => prepare_regular(path, flags, me, cx).map(Ok),
+                Ok(Some(leased)) => Ok(Err(leased)),
+                Err(stop) => Err(stop),
+            };
             if !matches!(prepared, Ok(Ok(_))) && flags.can_write() {
                 location.end_writing();
             }
             let open = match prepared? {
-                Ok(Some(file)) => StrongRc::new(OpenFile::at(file, kept, location)),
+                Ok(Some(file)) => StrongRc::new(OpenFile::of_path(file, kept, location)),
                 Ok(None) => StrongRc::new(OpenFile::stored(kept, location)),
                 Err(leased) => return Ok(leased),
             };
@@ -237,8 +242,10 @@ fn open_inode(
             if !flags.can_write()
                 && let Some(leased) = look_for_leases(inode, flags, cx)?
             {
+                open.get(cx).was_not_opened();
                 return Ok(leased);
             }
+            open.get(cx).was_opened(cx);
             return Ok(Opened::File(open));
         }
         FileKind::Directory => inode.ops.open(inode, flags, me, cx)?.unwrap_or_else(|| Box::new(DirectoryFile)),
@@ -247,7 +254,9 @@ fn open_inode(
         FileKind::Socket => return Err(Errno::ENXIO.into()),
         FileKind::Symlink => return Err(Errno::ELOOP.into()),
     };
-    Ok(Opened::File(StrongRc::new(OpenFile::at(file, kept, path.keep_in_step()?))))
+    let open = StrongRc::new(OpenFile::of_path(file, kept, path.keep_in_step()?));
+    open.get(cx).was_opened(cx);
+    Ok(Opened::File(open))
 }
 
 /// What comes of leases that rule the opening out, if there are any.
@@ -269,16 +278,20 @@ fn break_leases(inode: &TempRc<'_, Inode>, flags: OpenFlags, cx: &Cx) -> Step<Op
 }
 
 /// Truncates a regular file that is opened, if asked, and lets its file system open it.
+#[inline(always)]
 fn prepare_regular(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx) -> Step<Option<Box<dyn File>>> {
-    let inode = &path.inode;
     if flags.contains(OpenFlags::TRUNCATE) {
-        if inode.ops.keeps_content() {
-            inode.ops.set_size(inode, 0, cx)?;
-        }
-        remove_privileges(&Inode::kept(inode, cx), me, cx)?;
-        dnotify::file_changed(inode, dnotify::Events::MODIFY, cx);
+        truncate(&path.inode, me, cx)?;
     }
-    inode.ops.open(inode, flags, me, cx)
+    path.inode.ops.open(&path.inode, flags, me, cx)
+}
+
+#[inline(never)]
+fn truncate(inode: &TempRc<'_, Inode>, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
+    if inode.ops.keeps_content() {
+        inode.ops.set_size(inode, 0, cx)?;
+    }
+    remove_privileges(&Inode::kept(inode, cx), me, cx)
 }
 
 /// O_TMPFILE: a new file without a name.
@@ -325,10 +338,12 @@ pub fn open_program(
         Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, cx)?;
         if let Ok(location) = path.keep() {
             let flags = OpenFlags::empty();
-            return Ok(StrongRc::new(match path.inode.ops.open(&path.inode, flags, me, cx)? {
-                Some(file) => OpenFile::at(file, flags, location),
+            let open = StrongRc::new(match path.inode.ops.open(&path.inode, flags, me, cx)? {
+                Some(file) => OpenFile::of_path(file, flags, location),
                 None => OpenFile::stored(flags, location),
-            }));
+            });
+            open.get(cx).was_opened(cx);
+            return Ok(open);
         }
     }
     Err(Errno::ENOENT.into())

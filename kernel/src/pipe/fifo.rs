@@ -30,7 +30,7 @@ pub fn open_fifo_async(
     let path = Path { mount: mount.upgrade(cx)?, inode: inode.upgrade(cx).map_err(|_| Errno::ENOENT)? };
     let kept =
         flags & !(OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::CLOSE_ON_EXEC | OpenFlags::NO_CONTROLLING_TTY);
-    Ok(OpenFile::at(file, kept, path.keep()?))
+    Ok(OpenFile::of_path(file, kept, path.keep()?))
 }
 
 /// The pipe behind a FIFO: made when it is first opened.

@@ -46,6 +46,8 @@ classes! {
         InFlight = Cost::eager(8_000),
         /// A file in an epoll set.
         EpollItem = Cost::eager(300),
+        /// What an inotify instance watches.
+        Watch = Cost::eager(1_200),
     }
 }
 

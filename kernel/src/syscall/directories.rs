@@ -11,6 +11,7 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::Errno;
 use crate::fs::dentry::{self, At, NewFile};
+use crate::fs::notify::FileEvents;
 use crate::fs::walk::{self, PathName, WalkFlags};
 use crate::fs::{DeviceNumber, FileKind, Rename};
 use crate::step::Step;
@@ -279,7 +280,7 @@ fn getdents(cx: &Cx, me: &Current, args: &Args, layout: Layout) -> Step<usize> {
     me.memory(cx)?.write_slice(args.output::<u8>(1).slice(limit), &listing.bytes)?;
     open.offset.store(listing.position, Ordering::Relaxed);
     open.touch_accessed(cx);
-    open.notify(crate::fs::dnotify::Events::ACCESS, cx);
+    open.notify(FileEvents::ACCESS, cx);
     Ok(listing.bytes.len())
 }
 

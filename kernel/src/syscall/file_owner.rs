@@ -8,7 +8,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{LockKind, OpenFile, dnotify, fasync, leases};
+use crate::fs::notify::dnotify;
+use crate::fs::{LockKind, OpenFile, fasync, leases};
 use crate::net::socket_of;
 use crate::process::{self, FileOwner, Recipient};
 use crate::step::Step;
@@ -159,9 +160,8 @@ fn owner_number(open: &OpenFile, cx: &Cx) -> i32 {
 
 /// F_NOTIFY.
 fn notify(open: &TempRc<'_, OpenFile>, fd: i32, events: u32, me: &Current, cx: &Cx) -> Result<()> {
-    let events = dnotify::Events::from_bits_retain(events);
-    if (events - dnotify::Events::MULTI_SHOT).is_empty() {
-        dnotify::unwatch(open, me.files, cx);
+    if events & !abi::DN_MULTISHOT == 0 {
+        dnotify::unwatch(open, me.files);
         return Ok(());
     }
     dnotify::watch(open, me.files, fd, events, cx)?;

@@ -12,6 +12,7 @@ mod events;
 mod exec;
 mod file_owner;
 mod futex;
+mod inotify;
 mod memory;
 mod messages;
 mod metadata;

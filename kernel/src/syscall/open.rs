@@ -93,7 +93,9 @@ fn open_async(cx: &mut Cx, me: &mut Current, directory: i32, how: &OpenHow, path
             Err(Unopened::Fifo(mount, inode, reserved)) => {
                 let file = open_fifo_async(cx, me, mount, inode, how.flags);
                 let reserved = reserved.resume(cx)?;
-                return Ok(reserved.fill(file?, fd_flags, cx));
+                let file = file?;
+                file.was_opened(cx);
+                return Ok(reserved.fill(file, fd_flags, cx));
             }
             // Then the path may lead elsewhere.
             Err(Unopened::Leased(inode, kind)) => leases::wait_until_broken_async(cx, me, inode, kind)?,

@@ -13,6 +13,7 @@ use crate::block::{Depth, sync_all};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::remove_privileges;
+use crate::fs::notify::FileEvents;
 use crate::fs::read_write::{
     CopyEnd, MOST_BYTES, Position, TransferFlags, Waits, check, check_ranges, copy_async, read_async, read_piece_async,
     sync_async, write_async, write_piece_async,
@@ -512,7 +513,7 @@ fn fallocate_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> 
         }
         let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
         inode.ops.allocate(&inode, mode, offset as u64..end as u64, &mut done, cx)?;
-        open.notify(crate::fs::dnotify::Events::MODIFY, cx);
+        open.notify(FileEvents::MODIFY, cx);
         remove_privileges(&Inode::kept(&inode, cx), me, cx)?;
         inode.bring_up_to_date(cx);
         Ok(0)

@@ -26,6 +26,7 @@ const LISTS: &[&[Entry]] = &[
     super::mounts::CALLS,
     super::exec::CALLS,
     super::futex::CALLS,
+    super::inotify::CALLS,
     super::credentials::CALLS,
     super::memory::CALLS,
     super::messages::CALLS,

@@ -426,3 +426,55 @@ fn a_volume_is_unmounted_and_mounted_again() {
     let found = said(&mut ebb(&["-v", &at_v(place.path())], script));
     assert_eq!(found, format!("{}here\nnone\n", "18\n".repeat(5)));
 }
+
+#[test]
+#[ignore = "starts a machine"]
+fn who_watches_a_volume_is_told_what_the_guest_does_there() {
+    let source = r#"
+        #include <fcntl.h>
+        #include <stdio.h>
+        #include <sys/inotify.h>
+        #include <sys/stat.h>
+        #include <unistd.h>
+        static int watcher;
+        static void show(const char *what) {
+            char buffer[4096] __attribute__((aligned(8)));
+            ssize_t length = read(watcher, buffer, sizeof buffer);
+            printf("%s\n", what);
+            for (ssize_t at = 0; at < length;) {
+                struct inotify_event *event = (void *)(buffer + at);
+                printf("  %d %#x %s\n", event->wd, event->mask, event->len ? event->name : "");
+                at += sizeof *event + event->len;
+            }
+        }
+        int main(void) {
+            char bytes[4];
+            watcher = inotify_init1(IN_NONBLOCK);
+            mkdir("d", 0755), mkdir("other", 0755);
+            inotify_add_watch(watcher, "d", IN_ALL_EVENTS);
+            int fd = open("d/file", O_RDWR | O_CREAT, 0644);
+            show("create");
+            inotify_add_watch(watcher, "d/file", IN_ALL_EVENTS);
+            write(fd, "text", 4), pread(fd, bytes, 4, 0), ftruncate(fd, 2), fchmod(fd, 0600);
+            show("change");
+            rename("d/file", "other/moved"), rename("other/moved", "d/back");
+            show("rename");
+            mkdir("d/sub", 0755), rmdir("d/sub"), symlink("x", "d/link"), unlink("d/link");
+            show("others");
+            unlink("d/back");
+            show("unlink");
+            write(fd, "more", 4), close(fd);
+            show("close");
+            rmdir("d");
+            show("rmdir");
+            return 0;
+        }"#;
+    let (there, here) = (directory(), directory());
+    for at in [there.path(), here.path()] {
+        fs::write(at.join("watch.c"), source).unwrap();
+        said(Command::new("musl-gcc").current_dir(at).args(["-static", "-o", "watch", "watch.c"]));
+    }
+    let told = said(&mut ebb(&["-v", &at_v(there.path())], "cd /v; ./watch"));
+    assert_eq!(told, said_by_host(here.path(), "./watch"));
+    assert!(told.lines().count() > 30, "{told}");
+}

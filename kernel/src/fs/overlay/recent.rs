@@ -68,7 +68,8 @@ fn forget_inode(cache: &mut refs::SpinGuard<'_, Cache>, name: &[u8], cx: &Cx) ->
     let now = inode.get(cx);
     let is_used = inode.owners() > 1
         || now.mounts.load(core::sync::atomic::Ordering::Relaxed) > 0
-        || now.attachment.lock(cx).is_some();
+        || now.attachment.lock(cx).is_some()
+        || now.watchers.are_any();
     if is_used {
         return false;
     }

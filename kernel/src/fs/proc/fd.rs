@@ -15,6 +15,7 @@ use super::{Target, inode, parse_id};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
+use crate::fs::notify::Inotify;
 use crate::fs::{
     Creation, DirectoryEntry, FdFlags, File, FileEnd, FileKind, FileTable, Inode, InodeOps, Jump, Lseek, Metadata,
     OpenFile, OpenFlags, VfsCaller,
@@ -234,6 +235,14 @@ impl File for Info {
             open.location.mount.get(cx).id,
             inode.number,
         ));
+        if let Some(inotify) = open.kind::<Inotify>() {
+            inotify.each_watch(cx, |wd, mask, inode| {
+                let (device, number) = inode.ops.identity(inode, cx);
+                text.add(format_args!(
+                    "inotify wd:{wd:x} ino:{number:x} sdev:{device:x} mask:{mask:x} ignored_mask:0\n"
+                ));
+            });
+        }
         let text = text.into_bytes()?;
         let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or(&[]);
         Ok(to.write(rest)?)

@@ -10,6 +10,7 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::drivers::random;
 use crate::error::{Errno, Result};
+use crate::fs::notify::{self, inotify::MAX_QUEUED_EVENTS};
 use crate::fs::{FILE_MAX, OpenFile, leases, most_descriptors, set_most_descriptors};
 use crate::memory::overcommit;
 use crate::process::core_dump;
@@ -104,9 +105,20 @@ const FS: &[Entry] = &[
     ),
     tunable!("pipe-user-pages-soft", pipe::SOFT_LIMIT),
     tunable!("pipe-user-pages-hard", pipe::HARD_LIMIT),
+    directory("inotify", INOTIFY),
     text("protected_hardlinks", |text, _, _, _| number(text, 0)),
     text("protected_symlinks", |text, _, _, _| number(text, 0)),
     text("suid_dumpable", |text, _, _, _| number(text, 0)),
+];
+
+const INOTIFY: &[Entry] = &[
+    tunable!("max_queued_events", MAX_QUEUED_EVENTS),
+    tunable!("max_user_instances", notify::MAX_USER_INSTANCES),
+    setting(
+        "max_user_watches",
+        |text, _, _, _| number(text, notify::max_user_watches()),
+        |bytes, _, me, cx| change(&notify::MAX_USER_WATCHES, bytes, me, cx),
+    ),
 ];
 
 fn set_overcommit_policy(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {

@@ -14,7 +14,8 @@ use super::write::{raise_for, write_from};
 use super::{Position, Wait, check, finish, offset, watch};
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::InodeFile;
-use crate::fs::{Events, FileKind, InodeFlags, OpenFile, OpenFlags, VfsCaller, dnotify};
+use crate::fs::notify::{self, FileEvents};
+use crate::fs::{Events, FileKind, InodeFlags, OpenFile, OpenFlags, VfsCaller};
 use crate::ring::ATOMIC;
 use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
 
@@ -143,6 +144,8 @@ pub fn copy_async(
     };
     from.move_on(&fixed_from, copied, cx);
     to.move_on(&fixed_to, copied, cx);
+    notify::transferred(from.name, copied, FileEvents::ACCESS, cx);
+    notify::transferred(to.name, copied, FileEvents::MODIFY, cx);
     Ok(copied)
 }
 
@@ -189,7 +192,6 @@ impl Lending<'_> {
             if left == 0 {
                 break;
             }
-            source.notify(dnotify::Events::ACCESS, cx);
             let mut within = (start % PAGE_SIZE as u64) as usize;
             for frame in &frames {
                 if left == 0 {
@@ -393,11 +395,8 @@ fn read_bytes_async(
             watch(&open, &name, Events::IN, waker, cx);
         }
         let step = open.file.read(offset(&open, position, 0), &mut Writer::from(&mut *bytes), me, cx);
-        if let (Ok(read), true) = (step, open.is_seekable) {
+        if step.is_ok() && open.is_seekable {
             open.touch_accessed(cx);
-            if read > 0 {
-                open.notify(dnotify::Events::ACCESS, cx);
-            }
         }
         wait.apply(step, &open, cx)
     })

@@ -8,7 +8,7 @@ use refs::{Waker, WeakRc};
 
 use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, watch};
 use crate::error::{Errno, Result};
-use crate::fs::dnotify;
+use crate::fs::notify::{self, FileEvents};
 use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
 use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async, go_on_async};
 use crate::user_memory::{Out, UserBuffer};
@@ -42,14 +42,15 @@ pub fn read_piece_async(
                     open.offset.fetch_add(read as u64, Ordering::Relaxed);
                 }
                 if !open.is_seekable {
+                    open.notify_of_stream(read > 0, FileEvents::ACCESS, cx);
                     return Ok(read);
                 }
                 // A read at the end is one, too.
                 open.touch_accessed(cx);
-                if read > 0 {
-                    open.notify(dnotify::Events::ACCESS, cx);
-                }
                 if read == 0 || read == piece.len() || is_at_end(&to, piece.behind(read)) {
+                    if read > 0 {
+                        open.notify(FileEvents::ACCESS, cx);
+                    }
                     return Ok(read);
                 }
                 done = read;
@@ -108,6 +109,7 @@ fn go_on_reading_async(
         Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, &wait, cx), &mut step),
         None => complete_async(cx, me, Patience::Forever, step),
     };
+    notify::transferred(name, done, FileEvents::ACCESS, cx);
     finish(outcome, done)
 }
 
@@ -146,7 +148,6 @@ fn read_step(
                         open.offset.fetch_add(read as u64, Ordering::Relaxed);
                     }
                     open.touch_accessed(cx);
-                    open.notify(dnotify::Events::ACCESS, cx);
                     if is_at_end(&to, room.behind(read)) {
                         return Ok(*done);
                     }

@@ -12,7 +12,7 @@ use refs::{Waker, WeakRc};
 use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, sync_async, watch};
 use crate::block::Depth;
 use crate::error::{Errno, Result};
-use crate::fs::dnotify;
+use crate::fs::notify::{self, FileEvents};
 use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
 use crate::signal::Signal;
 use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async, go_on_async};
@@ -47,7 +47,19 @@ pub fn write_piece_async(
         }
         let memory = me.memory(cx)?;
         let mut from = memory.reader(piece.first(at_once(&open, piece.len())).slice());
-        match write_from(&open, &mut from, position, 0, false, me, cx) {
+        // Each of the two tells of it where that costs least.
+        let written = if open.is_seekable {
+            let written = write_at_offset(&open, &mut from, position, 0, false, me, cx);
+            if written.is_ok_and(|written| written == piece.len()) {
+                open.notify(FileEvents::MODIFY, cx);
+            }
+            written
+        } else {
+            let written = open.file.write(0, &mut from, me, cx);
+            open.notify_of_stream(written.is_ok_and(|written| written == piece.len()), FileEvents::MODIFY, cx);
+            written
+        };
+        match written {
             Ok(written) if written == piece.len() => return Ok(written),
             Ok(written) => done = written,
             // These two come with a signal.
@@ -107,6 +119,7 @@ fn go_on_writing_async(
         Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, &wait, cx), &mut step),
         None => complete_async(cx, me, Patience::Forever, step),
     };
+    notify::transferred(name, done, FileEvents::MODIFY, cx);
     if let Some((range, depth)) = end_writing(name, position, done, me, cx)
         && let Err(error) = sync_async(cx, me, name, range, depth)
     {
@@ -203,23 +216,36 @@ pub(super) fn write_from(
     me: &impl VfsCaller,
     cx: &Cx,
 ) -> Step<usize> {
-    if !open.is_seekable {
-        return open.file.write(0, from, me, cx);
+    if open.is_seekable {
+        write_at_offset(open, from, position, done, append, me, cx)
+    } else {
+        open.file.write(0, from, me, cx)
     }
+}
+
+/// Writes once to what has an offset, and moves that on.
+#[inline(always)]
+fn write_at_offset(
+    open: &OpenFile,
+    from: &mut Reader<'_>,
+    position: Position,
+    done: usize,
+    append: bool,
+    me: &impl VfsCaller,
+    cx: &Cx,
+) -> Step<usize> {
     let _held = hold(open, position, cx);
     if append || open.flags().contains(OpenFlags::APPEND) {
         let (written, end) = open.file.append(from, me, cx)?;
         if position == Position::Current {
             open.offset.store(end, Ordering::Relaxed);
         }
-        open.notify(dnotify::Events::MODIFY, cx);
         return Ok(written);
     }
     let written = open.file.write(offset(open, position, done), from, me, cx)?;
     if position == Position::Current {
         open.offset.fetch_add(written as u64, Ordering::Relaxed);
     }
-    open.notify(dnotify::Events::MODIFY, cx);
     Ok(written)
 }
 

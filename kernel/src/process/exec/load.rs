@@ -16,6 +16,7 @@ use crate::credentials::{Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::OpenFile;
+use crate::fs::notify::FileEvents;
 use crate::memory::{
     AddressSpace, Backing, BackingObject, BadAccess, Image, LOWEST, Limits, Mappable, Mapping, Placement, RemoteRight,
     VmaFlags,
@@ -56,7 +57,10 @@ pub fn read_at(file: &OpenFile, offset: u64, to: &mut [u8], me: &Current, cx: &C
         let at = offset.checked_add(done as u64).ok_or(Errno::ENOEXEC)?;
         match file.file.read(at, &mut Writer::from(&mut to[done..]), me, cx) {
             Ok(0) => break,
-            Ok(len) => done += len,
+            Ok(len) => {
+                done += len;
+                file.notify(FileEvents::ACCESS, cx);
+            }
             // A file for whose content somebody has to be waited for is no program.
             Err(Stop::Block | Stop::BlockUntil(_)) => return Err(Errno::ENOEXEC.into()),
             Err(stop) => return Err(stop),

@@ -1,0 +1,181 @@
+//! [`Watchers`]: who watches one inode.
+//!
+//! They belong to the inode and have numbers: that of an [`Inotify`], or one that stands for a description that wants signals. Watching and ceasing to watch does not depend on how many others there are, and who
+//! wants to hear of something else costs an event nothing.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use frame::Cx;
+use refs::{SpinLock, WeakRc};
+
+use super::dnotify::Signals;
+use super::{Event, FileEvents, Inotify};
+use crate::fs::OpenFile;
+use crate::fs::fasync::Band;
+
+/// How many inodes have watchers.
+static WATCHED: AtomicUsize = AtomicUsize::new(0);
+
+/// So many watchers are looked at with the list locked.
+pub(super) const AT_ONCE: usize = 64;
+
+/// Whether any inode has watchers.
+#[inline(always)]
+pub fn is_anything_watched() -> bool {
+    WATCHED.load(Ordering::Relaxed) > 0
+}
+
+/// Watchers by number.
+pub(super) type WatchList = Box<BTreeMap<u64, Watcher>>;
+
+/// Who is told.
+pub(super) enum Watcher {
+    /// F_NOTIFY.
+    Signals(Signals),
+    /// inotify(7).
+    Queue(Watch),
+}
+
+/// That an [`Inotify`] watches an inode.
+#[derive(Clone, Copy)]
+pub(super) struct Watch {
+    /// The description of the [`Inotify`].
+    pub file: WeakRc<OpenFile>,
+    /// What the program calls it.
+    pub wd: i32,
+    /// What it is for, and how.
+    pub events: FileEvents,
+}
+
+/// Who is told of an event.
+pub(super) enum Told {
+    /// A description, whose owner gets a signal, and the descriptor that is named.
+    Signal(WeakRc<OpenFile>, i32),
+    /// A queue; the watch may be over with that.
+    Queue(Watch, bool),
+}
+
+/// Who watches one inode. It belongs to the inode.
+#[derive(Default)]
+pub struct Watchers {
+    /// All that any of them has asked for since there was none; never nothing where there are any.
+    interest: AtomicU32,
+    list: SpinLock<Option<WatchList>>,
+}
+
+impl Watchers {
+    /// Whether there are any.
+    #[inline(always)]
+    pub fn are_any(&self) -> bool {
+        self.interest.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether any of them may want to hear of that.
+    #[inline(always)]
+    pub(super) fn want(&self, what: FileEvents) -> bool {
+        FileEvents::from_bits_retain(self.interest.load(Ordering::Relaxed)).intersects(what)
+    }
+
+    /// Changes what is there of a number, and who is woken by what from now on.
+    pub(super) fn change<R>(
+        &self,
+        number: u64,
+        interest: FileEvents,
+        change: impl FnOnce(&mut Option<Watcher>) -> R + Send,
+    ) -> R {
+        self.list.with(|place| {
+            let was_watched = place.is_some();
+            let mut watcher = place.as_mut().and_then(|list| list.remove(&number));
+            let result = change(&mut watcher);
+            if let Some(watcher) = watcher {
+                place.get_or_insert_default().insert(number, watcher);
+                self.interest.fetch_or((interest | FileEvents::UNMOUNT).bits(), Ordering::Relaxed);
+            }
+            self.settle(place, was_watched);
+            result
+        })
+    }
+
+    /// Has who watches nothing any more forget its list.
+    fn settle(&self, place: &mut Option<WatchList>, was_watched: bool) {
+        if place.as_ref().is_some_and(|list| list.is_empty()) {
+            *place = None;
+        }
+        if place.is_none() {
+            self.interest.store(0, Ordering::Relaxed);
+        }
+        match (was_watched, place.is_some()) {
+            (false, true) => _ = WATCHED.fetch_add(1, Ordering::Relaxed),
+            (true, false) => _ = WATCHED.fetch_sub(1, Ordering::Relaxed),
+            _ => {}
+        }
+    }
+
+    /// Nobody watches it any more; who did.
+    pub(super) fn take(&self) -> Option<WatchList> {
+        self.list.with(|place| {
+            let list = place.take();
+            self.settle(place, list.is_some());
+            list
+        })
+    }
+
+    /// Looks at some watchers, from that number on: from which number on to go on, and who of them is told of the event. `None` at the end.
+    pub(super) fn next(&self, from: u64, event: &Event<'_>) -> Option<(u64, Vec<Told>)> {
+        self.list.with(|place| {
+            let (mut told, mut last, mut over) = (Vec::new(), None, Vec::new());
+            for (&number, watcher) in place.as_mut()?.range_mut(from..).take(AT_ONCE) {
+                last = Some(number);
+                let stays = match watcher {
+                    Watcher::Signals(signals) => signals.look(event, &mut told),
+                    Watcher::Queue(watch) => watch.look(event, &mut told),
+                };
+                if !stays {
+                    over.push(number);
+                }
+            }
+            if let Some(list) = place {
+                over.iter().for_each(|number| _ = list.remove(number));
+            }
+            self.settle(place, true);
+            last.map(|last| (last + 1, told))
+        })
+    }
+}
+
+impl Watch {
+    /// Enters it among those who are told, if it is for that; false if the watch is over.
+    fn look(&self, event: &Event<'_>, told: &mut Vec<Told>) -> bool {
+        let is_excluded = event.is_unlinked && self.events.contains(FileEvents::EXCL_UNLINK);
+        if is_excluded || !self.events.intersects(event.what) {
+            return true;
+        }
+        let is_over = self.events.contains(FileEvents::ONE_SHOT);
+        told.push(Told::Queue(*self, is_over));
+        !is_over
+    }
+}
+
+impl Told {
+    /// Tells of the event.
+    pub(super) fn tell(&self, event: &Event<'_>, cx: &Cx) {
+        match self {
+            Told::Signal(file, fd) => {
+                if let Ok(file) = file.upgrade(cx) {
+                    file.signal_owner(*fd, Band::Message, cx);
+                }
+            }
+            Told::Queue(watch, is_over) => {
+                if let Ok(file) = watch.file.upgrade(cx)
+                    && let Some(inotify) = file.kind::<Inotify>()
+                {
+                    let event = Some(event).filter(|event| watch.events.intersects(event.what));
+                    inotify.tell(watch.wd, event, *is_over, cx);
+                }
+            }
+        }
+    }
+}
