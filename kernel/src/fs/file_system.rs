@@ -79,7 +79,7 @@ pub struct FileSystem {
     /// What it holds.
     pub capacity: Capacity,
     /// The mount options of its own, as `/proc/mounts` shows them (with a leading comma each).
-    pub options: Vec<u8>,
+    pub options: SpinLock<Vec<u8>>,
     /// Taken by whatever changes its tree of names.
     pub tree: SpinLock<()>,
     /// Whether nothing of it is ever written: each of its mounts is read-only.
@@ -159,7 +159,7 @@ impl FileSystem {
             device: next_device(),
             depth,
             capacity: Capacity::default(),
-            options,
+            options: SpinLock::new(options),
             tree,
             is_read_only,
             mounts: AtomicU32::new(0),
@@ -183,6 +183,11 @@ impl FileSystem {
     pub(super) fn begin_another_mount(&self) -> bool {
         let one_more = |mounts| if mounts > 0 { Some(mounts + 1) } else { None };
         self.mounts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
+    }
+
+    /// Whether there is a mount of it beside one.
+    pub fn has_other_mounts(&self) -> bool {
+        self.mounts.load(Ordering::Relaxed) > 1
     }
 
     /// There is one mount of it less. With the last one goes what it keeps.

@@ -46,6 +46,8 @@ classes! {
         InFlight = Cost::eager(8_000),
         /// A file in an epoll set.
         EpollItem = Cost::eager(300),
+        /// A mount of a tree that is nowhere, which a descriptor has.
+        Mount = Cost::eager(6_000),
     }
 }
 

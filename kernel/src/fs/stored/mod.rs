@@ -34,5 +34,5 @@ mod task;
 mod volume;
 
 pub use format::{Format, Listed, Place, Problem, Space};
-pub use mounting::mount;
+pub use mounting::{check_option, mount};
 pub use volume::{View, Volume};

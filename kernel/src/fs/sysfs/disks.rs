@@ -54,12 +54,17 @@ pub fn devices(cx: &Cx) -> Entries {
         let block = directory("block", [directory(&disk.name, entries(number, disk, cx))]);
         directory(&format!("virtio{number}"), [block])
     };
-    disks(cx).into_iter().enumerate().map(device).collect()
+    known(cx).enumerate().map(device).collect()
+}
+
+/// The disks that were there at the start.
+fn known(cx: &Cx) -> impl Iterator<Item = &'static Disk> {
+    disks(cx).into_iter().filter(|disk| disk.major == MAJOR)
 }
 
 fn volumes(cx: &Cx) -> impl Iterator<Item = (usize, Volume)> {
     let of = |(number, disk): (usize, &'static Disk)| disk.volumes(cx).into_iter().map(move |volume| (number, volume));
-    disks(cx).into_iter().enumerate().flat_map(of)
+    known(cx).enumerate().flat_map(of)
 }
 
 /// Where a disk or partition is, below `/sys`.
