@@ -218,8 +218,8 @@ pub struct Volume {
     pub partition: u32,
     /// Its first sector on the disk.
     pub start: u64,
-    /// How many sectors it has.
-    pub sectors: u64,
+    /// How many sectors it had when it was looked for.
+    sectors: u64,
 }
 
 impl Volume {
@@ -241,9 +241,14 @@ impl Volume {
         self.disk.first_minor + self.partition
     }
 
+    /// How many sectors it has.
+    pub fn sectors(&self) -> u64 {
+        if self.partition == 0 { self.disk.device.geometry().sectors } else { self.sectors }
+    }
+
     /// How many bytes it has.
     pub fn size(&self) -> u64 {
-        self.sectors * SECTOR
+        self.sectors() * SECTOR
     }
 
     /// What was done with it; of a partition nothing is counted.
@@ -253,7 +258,7 @@ impl Volume {
 
     /// Its bytes on the disk.
     pub fn bytes(&self) -> Range<u64> {
-        self.start * SECTOR..(self.start + self.sectors) * SECTOR
+        self.start * SECTOR..(self.start + self.sectors()) * SECTOR
     }
 
     /// A file is open on it from now on, or something on it is mounted.

@@ -15,12 +15,13 @@ use linux_raw_sys::ioctl::{
 };
 use refs::{StrongRc, Waker, WeakRc};
 
+use super::loops;
 use crate::block::{self, Depth, Keep, Operation, ReadAhead, SECTOR, SyncProgress, Transfer, Volume};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
-use crate::fs::{DeviceNumber, File, FileEnd, Lseek, OpenFile, OpenFlags, VfsCaller};
+use crate::fs::{DeviceNumber, Events, File, FileEnd, Lseek, OpenFile, OpenFlags, VfsCaller};
 use crate::reclaim::Held;
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::Argument;
@@ -36,6 +37,7 @@ pub struct BlockFile {
     seen: AtomicU64,
     is_direct: AtomicBool,
     syncs_writes: bool,
+    can_write: bool,
 }
 
 /// Opens the disk or partition of that number.
@@ -52,6 +54,7 @@ pub fn open(device: DeviceNumber, flags: OpenFlags, cx: &Cx) -> Result<Box<dyn F
         seen: AtomicU64::new(volume.disk.cache(cx).failures()),
         is_direct: AtomicBool::new(is_direct),
         syncs_writes: is_direct || flags.contains(OpenFlags::DATA_SYNC),
+        can_write: flags.can_write(),
     }))
 }
 
@@ -162,7 +165,7 @@ impl File for BlockFile {
         let memory = me.memory(cx)?;
         match request {
             BLKGETSIZE64 => memory.write(argument.output::<u64>(), &volume.size())?,
-            BLKGETSIZE => memory.write(argument.output::<u64>(), &volume.sectors)?,
+            BLKGETSIZE => memory.write(argument.output::<u64>(), &volume.sectors())?,
             BLKRAGET => memory.write(argument.output::<u64>(), &READ_AHEAD_SECTORS)?,
             BLKSSZGET => memory.write(argument.output::<u32>(), &geometry.logical_block)?,
             BLKBSZGET => memory.write(argument.output::<u32>(), &4096)?,
@@ -177,9 +180,17 @@ impl File for BlockFile {
                 let offset = (u64::from(limits.alignment_offset) + granule - volume.bytes().start % granule) % granule;
                 memory.write(argument.output::<u32>(), &(offset as u32))?;
             }
-            _ => return Err(Errno::ENOTTY.into()),
+            _ => return loops::ioctl(volume, self.can_write, request, argument, me, cx),
         }
         Ok(0)
+    }
+
+    /// It is always ready. What an ioctl waits for is the device.
+    fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        if let Some(waker) = waker {
+            self.volume.disk.device.room().register(waker, cx);
+        }
+        interest & (Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL)
     }
 }
 

@@ -133,8 +133,8 @@ fn volumes(cx: &Cx) -> impl Iterator<Item = block::Volume> {
 
 fn partitions(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
     add(text, "major minor  #blocks  name\n\n")?;
-    for volume in volumes(cx) {
-        let (kib, minor) = (volume.sectors / 2, volume.minor());
+    for volume in volumes(cx).filter(|volume| volume.sectors() > 0) {
+        let (kib, minor) = (volume.sectors() / 2, volume.minor());
         text.add(format_args!("{:4}  {minor:7} {kib:10} {}\n", volume.major(), volume.name()));
     }
     Ok(())

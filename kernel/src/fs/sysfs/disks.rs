@@ -79,7 +79,7 @@ fn shared(volume: Volume) -> Entries {
     let stat = move |_: &Cx| volume.statistics().map(|figure| format!("{figure:>8}")).join(" ");
     [
         text("dev", format_args!("{MAJOR}:{}", volume.minor())),
-        text("size", volume.sectors),
+        text("size", volume.sectors()),
         text("ro", u8::from(limits.is_read_only)),
         text("alignment_offset", limits.alignment_offset),
         text("discard_alignment", 0),
