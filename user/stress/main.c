@@ -26,6 +26,7 @@
 static const struct family *const all[] = {
     memory_families, lock_families, process_families, signal_families, file_families,
     name_families,   channel_families, event_families, core_families, overlay_families,
+    mount_families,
 };
 
 struct board {

@@ -30,7 +30,7 @@ struct family {
 
 extern const struct family memory_families[], lock_families[], process_families[], signal_families[], file_families[], name_families[],
     channel_families[], event_families[], core_families[],
-    overlay_families[];
+    overlay_families[], mount_families[];
 
 // Tells of something that must never happen. The work goes on.
 __attribute__((format(printf, 1, 2))) void violation(const char *format, ...);

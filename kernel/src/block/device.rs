@@ -5,7 +5,18 @@ use refs::WaitList;
 
 use super::{Refused, Request, Statistics};
 
-/// What a device has and can do. It never changes.
+/// How large a device is, and what can be written there.
+#[derive(Clone, Copy, Debug)]
+pub struct Geometry {
+    /// How many sectors it has.
+    pub sectors: u64,
+    /// It cannot be written.
+    pub is_read_only: bool,
+    /// Bytes of its smallest unit.
+    pub logical_block: u32,
+}
+
+/// What a device has and can do. It never changes; of a device that has a [`Geometry`] of its own, that says what is in both.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// How many sectors it has.
@@ -38,6 +49,15 @@ pub struct Limits {
 pub trait BlockDevice: Send + Sync {
     /// What it has and can do.
     fn limits(&self) -> &Limits;
+
+    /// How large it is now, and what can be written there.
+    fn geometry(&self) -> Geometry {
+        let limits = self.limits();
+        Geometry { sectors: limits.sectors, is_read_only: limits.is_read_only, logical_block: limits.logical_block }
+    }
+
+    /// Nobody has it open any more, nor is anything on it mounted.
+    fn last_closed(&self) {}
 
     /// Gives it something to do. It never suspends. One that is not [within its limits](Request::is_within) it refuses.
     ///

@@ -32,15 +32,16 @@ pub const MINORS: u32 = 16;
 pub struct Disk {
     /// What it is called in `/dev`.
     pub name: String,
-    /// Its number, from 0.
-    number: u32,
+    /// Its major number, and the first of its minor numbers; its partitions have the next.
+    pub major: u32,
+    first_minor: u32,
     /// What it is on.
     pub device: &'static dyn BlockDevice,
     /// What the device calls itself.
     pub serial: String,
     cache: StrongRc<Cache>,
     partitions: SpinLock<Vec<Partition>>,
-    /// How many files are open on it or its partitions.
+    /// How many files are open on it or its partitions, and file systems mounted.
     open: AtomicUsize,
 }
 
@@ -51,12 +52,12 @@ struct Whole(&'static dyn BlockDevice);
 
 impl Backing for Whole {
     fn size(&self) -> u64 {
-        self.0.limits().sectors * SECTOR
+        self.0.geometry().sectors * SECTOR
     }
 
     fn locate(&self, index: u32, _cx: &Cx) -> Step<Extent> {
         let sector = u64::from(index) * PAGE_SECTORS;
-        let pages = self.0.limits().sectors.saturating_sub(sector).div_ceil(PAGE_SECTORS);
+        let pages = self.0.geometry().sectors.saturating_sub(sector).div_ceil(PAGE_SECTORS);
         Ok(Extent::On { device: self.0, sector, pages: pages.clamp(1, u64::from(u32::MAX)) as u32 })
     }
 
@@ -78,7 +79,8 @@ pub fn start_async(cx: &mut Cx, devices: Vec<&'static dyn BlockDevice>) {
         let serial = serial_async(cx, device);
         let disk: &'static Disk = Box::leak(Box::new(Disk {
             name: format!("vd{}", letters(number)),
-            number: number as u32,
+            major: MAJOR,
+            first_minor: number as u32 * MINORS,
             device,
             serial,
             cache: Cache::new(Box::new(Whole(device)), cx),
@@ -129,16 +131,33 @@ pub fn disks(cx: &impl NoSuspend) -> Vec<&'static Disk> {
     DISKS.lock(cx).clone()
 }
 
-/// What is on a device of that minor number.
-pub fn volume(minor: u32, cx: &impl NoSuspend) -> Option<Volume> {
-    let disk = DISKS.lock(cx).get((minor / MINORS) as usize).copied()?;
-    disk.volumes(cx).into_iter().find(|volume| volume.minor() == minor)
+/// What is on a device of those numbers.
+pub fn volume(major: u32, minor: u32, cx: &impl NoSuspend) -> Option<Volume> {
+    let mut of_major = disks(cx).into_iter().filter(|disk| disk.major == major && disk.first_minor <= minor);
+    of_major.find_map(|disk| disk.volumes(cx).into_iter().find(|volume| volume.minor() == minor))
+}
+
+/// Enters a device that comes later, which has one minor number. Nobody looks for partitions on it.
+pub fn add(name: String, major: u32, minor: u32, device: &'static dyn BlockDevice, cx: &Cx) -> &'static Disk {
+    write_back::start();
+    let disk: &'static Disk = Box::leak(Box::new(Disk {
+        name,
+        major,
+        first_minor: minor,
+        device,
+        serial: String::new(),
+        cache: Cache::new(Box::new(Whole(device)), cx),
+        partitions: SpinLock::new(Vec::new()),
+        open: AtomicUsize::new(0),
+    }));
+    DISKS.lock(cx).push(disk);
+    disk
 }
 
 impl Disk {
     /// The disk itself, and its partitions.
     pub fn volumes(&'static self, cx: &impl NoSuspend) -> Vec<Volume> {
-        let whole = Volume { disk: self, partition: 0, start: 0, sectors: self.device.limits().sectors };
+        let whole = Volume { disk: self, partition: 0, start: 0, sectors: self.device.geometry().sectors };
         let partitions = self.partitions.lock(cx);
         let parts = partitions.iter().map(|part| Volume {
             disk: self,
@@ -149,6 +168,11 @@ impl Disk {
         core::iter::once(whole).chain(parts).collect()
     }
 
+    /// How many files are open on it or its partitions, and mounts.
+    pub fn users(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
     /// Its page cache.
     pub fn cache<'cx>(&self, cx: &'cx Cx) -> TempRc<'cx, Cache> {
         self.cache.get(cx)
@@ -157,8 +181,8 @@ impl Disk {
     /// The partitions that its table names now.
     fn find_partitions(&self, cx: &Cx) -> Step<Vec<Partition>> {
         let cache = self.cache(cx);
-        let limits = self.device.limits();
-        partitions::find(limits.sectors, limits.logical_block, &mut |offset, to| {
+        let geometry = self.device.geometry();
+        partitions::find(geometry.sectors, geometry.logical_block, &mut |offset, to| {
             let mut done = 0;
             while done < to.len() {
                 let (at, mut rest) = (offset.saturating_add(done as u64), Writer::from(&mut to[done..]));
@@ -194,8 +218,8 @@ pub struct Volume {
     pub partition: u32,
     /// Its first sector on the disk.
     pub start: u64,
-    /// How many sectors it has.
-    pub sectors: u64,
+    /// How many sectors it had when it was looked for.
+    sectors: u64,
 }
 
 impl Volume {
@@ -207,14 +231,24 @@ impl Volume {
         }
     }
 
+    /// Its major number.
+    pub fn major(&self) -> u32 {
+        self.disk.major
+    }
+
     /// Its minor number.
     pub fn minor(&self) -> u32 {
-        self.disk.number * MINORS + self.partition
+        self.disk.first_minor + self.partition
+    }
+
+    /// How many sectors it has.
+    pub fn sectors(&self) -> u64 {
+        if self.partition == 0 { self.disk.device.geometry().sectors } else { self.sectors }
     }
 
     /// How many bytes it has.
     pub fn size(&self) -> u64 {
-        self.sectors * SECTOR
+        self.sectors() * SECTOR
     }
 
     /// What was done with it; of a partition nothing is counted.
@@ -224,12 +258,19 @@ impl Volume {
 
     /// Its bytes on the disk.
     pub fn bytes(&self) -> Range<u64> {
-        self.start * SECTOR..(self.start + self.sectors) * SECTOR
+        self.start * SECTOR..(self.start + self.sectors()) * SECTOR
     }
 
-    /// A file is open on it from now on, or no longer.
-    pub fn count_open(&self, change: isize) {
-        self.disk.open.fetch_add(change as usize, Ordering::Relaxed);
+    /// A file is open on it from now on, or something on it is mounted.
+    pub fn begin_use(&self) {
+        self.disk.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A file is no longer open on it, or something no longer mounted.
+    pub fn end_use(&self) {
+        if self.disk.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.disk.device.last_closed();
+        }
     }
 }
 

@@ -26,8 +26,8 @@ mod statistics;
 mod write_back;
 
 pub use cache::{Backing, Cache, Depth, Extent, Keep, ReadAhead, SyncProgress, VolumeSync, Wanted};
-pub use device::{BlockDevice, Limits};
-pub use disk::{Disk, MAJOR, Volume, disks, start_async, sync_all, volume};
+pub use device::{BlockDevice, Geometry, Limits};
+pub use disk::{Disk, MAJOR, Volume, add, disks, start_async, sync_all, volume};
 pub use request::{Operation, Owner, Refused, Request, SECTOR, Transfer, transfer_async, wait_async};
 pub use statistics::Statistics;
 

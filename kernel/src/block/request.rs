@@ -48,7 +48,12 @@ pub struct Request {
 impl Request {
     /// Whether it is one that a device with these limits can do: the sectors are there, and so many frames as they need.
     pub fn is_within(&self, limits: &Limits) -> bool {
-        let has_sectors = self.sector.checked_add(self.sectors.into()).is_some_and(|end| end <= limits.sectors);
+        self.is_within_first(limits, limits.sectors)
+    }
+
+    /// The same, of a device that has only so many sectors.
+    pub fn is_within_first(&self, limits: &Limits, sectors: u64) -> bool {
+        let has_sectors = self.sector.checked_add(self.sectors.into()).is_some_and(|end| end <= sectors);
         let needed = (u64::from(self.sectors) * SECTOR).div_ceil(PAGE_SIZE as u64);
         let has_frames =
             self.sectors > 0 && self.frames.len() as u64 == needed && self.frames.len() <= limits.most_frames;

@@ -4,7 +4,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, WaitList, WeakRc};
@@ -34,8 +34,12 @@ pub(super) fn note_dirty(cache: &Cache, cx: &Cx) {
     }
 }
 
-/// Starts the task. Called once, where there is a device.
+/// Starts the task, where there is a device.
 pub(super) fn start() {
+    static IS_STARTED: AtomicBool = AtomicBool::new(false);
+    if IS_STARTED.swap(true, Ordering::Relaxed) {
+        return;
+    }
     let task = Box::new(WriteBack { cache: None });
     tasks::spawn(&sched::SCHEDULER, task, |words, _| sched::initialise(words, Parameters::default(), None));
 }

@@ -15,12 +15,13 @@ use linux_raw_sys::ioctl::{
 };
 use refs::{StrongRc, Waker, WeakRc};
 
-use crate::block::{self, Depth, Keep, MAJOR, Operation, ReadAhead, SECTOR, SyncProgress, Transfer, Volume};
+use super::loops;
+use crate::block::{self, Depth, Keep, Operation, ReadAhead, SECTOR, SyncProgress, Transfer, Volume};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
-use crate::fs::{DeviceNumber, File, FileEnd, Lseek, OpenFile, OpenFlags, VfsCaller};
+use crate::fs::{DeviceNumber, Events, File, FileEnd, Lseek, OpenFile, OpenFlags, VfsCaller};
 use crate::reclaim::Held;
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::Argument;
@@ -36,6 +37,7 @@ pub struct BlockFile {
     seen: AtomicU64,
     is_direct: AtomicBool,
     syncs_writes: Option<Depth>,
+    can_write: bool,
 }
 
 /// Opens the disk or partition of that number.
@@ -43,8 +45,8 @@ pub struct BlockFile {
 /// # Errors
 /// ENXIO: there is none.
 pub fn open(device: DeviceNumber, flags: OpenFlags, cx: &Cx) -> Result<Box<dyn File>> {
-    let volume = block::volume(device.minor, cx).filter(|_| device.major == MAJOR).ok_or(Errno::ENXIO)?;
-    volume.count_open(1);
+    let volume = block::volume(device.major, device.minor, cx).ok_or(Errno::ENXIO)?;
+    volume.begin_use();
     let is_direct = flags.contains(OpenFlags::DIRECT);
     Ok(Box::new(BlockFile {
         volume,
@@ -55,12 +57,13 @@ pub fn open(device: DeviceNumber, flags: OpenFlags, cx: &Cx) -> Result<Box<dyn F
             true => Some(Depth::Kept),
             false => is_direct.then_some(Depth::Written),
         },
+        can_write: flags.can_write(),
     }))
 }
 
 impl Drop for BlockFile {
     fn drop(&mut self) {
-        self.volume.count_open(-1);
+        self.volume.end_use();
     }
 }
 
@@ -74,7 +77,7 @@ impl BlockFile {
     /// # Errors
     /// EINVAL: O_DIRECT, and the range is not made of blocks.
     fn check_alignment(&self, offset: u64, len: usize) -> Result<()> {
-        let block = u64::from(self.volume.disk.device.limits().logical_block);
+        let block = u64::from(self.volume.disk.device.geometry().logical_block);
         let is_direct = self.is_direct.load(Ordering::Relaxed);
         if is_direct && !(offset | len as u64).is_multiple_of(block) { Err(Errno::EINVAL) } else { Ok(()) }
     }
@@ -97,7 +100,7 @@ impl File for BlockFile {
     }
 
     fn write(&self, offset: u64, from: &mut Reader<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
-        if self.volume.disk.device.limits().is_read_only {
+        if self.volume.disk.device.geometry().is_read_only {
             return Err(Errno::EPERM.into());
         }
         self.check_alignment(offset, from.remaining())?;
@@ -161,17 +164,18 @@ impl File for BlockFile {
 
     fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let (volume, limits) = (&self.volume, self.volume.disk.device.limits());
+        let geometry = volume.disk.device.geometry();
         let memory = me.memory(cx)?;
         match request {
             BLKGETSIZE64 => memory.write(argument.output::<u64>(), &volume.size())?,
-            BLKGETSIZE => memory.write(argument.output::<u64>(), &volume.sectors)?,
+            BLKGETSIZE => memory.write(argument.output::<u64>(), &volume.sectors())?,
             BLKRAGET => memory.write(argument.output::<u64>(), &READ_AHEAD_SECTORS)?,
-            BLKSSZGET => memory.write(argument.output::<u32>(), &limits.logical_block)?,
+            BLKSSZGET => memory.write(argument.output::<u32>(), &geometry.logical_block)?,
             BLKBSZGET => memory.write(argument.output::<u32>(), &4096)?,
             BLKPBSZGET => memory.write(argument.output::<u32>(), &limits.physical_block)?,
             BLKIOMIN => memory.write(argument.output::<u32>(), &limits.smallest_io)?,
             BLKIOOPT => memory.write(argument.output::<u32>(), &limits.best_io)?,
-            BLKROGET => memory.write(argument.output::<u32>(), &limits.is_read_only.into())?,
+            BLKROGET => memory.write(argument.output::<u32>(), &geometry.is_read_only.into())?,
             BLKDISCARDZEROES => memory.write(argument.output::<u32>(), &0)?,
             BLKROTATIONAL => memory.write(argument.output::<u16>(), &0)?,
             BLKALIGNOFF => {
@@ -179,9 +183,17 @@ impl File for BlockFile {
                 let offset = (u64::from(limits.alignment_offset) + granule - volume.bytes().start % granule) % granule;
                 memory.write(argument.output::<u32>(), &(offset as u32))?;
             }
-            _ => return Err(Errno::ENOTTY.into()),
+            _ => return loops::ioctl(volume, self.can_write, request, argument, me, cx),
         }
         Ok(0)
+    }
+
+    /// It is always ready. What an ioctl waits for is the device.
+    fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        if let Some(waker) = waker {
+            self.volume.disk.device.room().register(waker, cx);
+        }
+        interest & (Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL)
     }
 }
 
@@ -302,12 +314,12 @@ impl BlockFile {
         }
         let words: Vec<u64> = me.memory(cx)?.read_slice(argument.input::<u64>().slice(2))?;
         let [start, len] = words[..] else { return Err(Errno::EFAULT.into()) };
-        let limits = self.volume.disk.device.limits();
+        let geometry = self.volume.disk.device.geometry();
         let end = start.checked_add(len).filter(|end| *end <= self.volume.size()).ok_or(Errno::EINVAL)?;
-        if limits.is_read_only {
+        if geometry.is_read_only {
             return Err(Errno::EPERM.into());
         }
-        if len == 0 || (start | len) % u64::from(limits.logical_block) != 0 {
+        if len == 0 || (start | len) % u64::from(geometry.logical_block) != 0 {
             return Err(Errno::EINVAL.into());
         }
         Ok(start..end)

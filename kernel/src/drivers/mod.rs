@@ -6,16 +6,21 @@
 //! | 4 | 64.. | ttyS0 to ttyS3 | [`tty`] |
 //! | 5 | 0 1 2 | tty console ptmx | [`tty`] |
 //! | 136 | any | pts/N | [`tty`] |
+//! | 7 (block) | any | loop0 ... | [`loops`] |
+//! | 10 | 237 | loop-control | [`loops`] |
 //! | 249 | 16d+n | vport0p1 ... | [`vport`], over [`virtio`] |
 //! | 254 (block) | any | vda, vda1 ... | [`disk`], over [`virtio`] |
 
 pub mod disk;
 mod kernel_log;
+pub mod loops;
 pub mod memory;
 pub mod random;
 pub mod tty;
 pub mod virtio;
 pub mod vport;
+
+use alloc::boxed::Box;
 
 use frame::Cx;
 
@@ -40,6 +45,14 @@ pub const DRIVERS: &[Driver] = &[
         Ok(tty::open_serial(0, flags | OpenFlags::NO_CONTROLLING_TTY, Current::of(me)?, cx)?)
     }),
     driver(5, 2, 2, |_, _, me, cx| Ok(tty::open_master(Current::of(me)?, cx)?)),
+    driver(loops::CONTROL.major, loops::CONTROL.minor, loops::CONTROL.minor, |_, _, _, _| Ok(Box::new(loops::Control))),
+    Driver {
+        kind: FileKind::BlockDevice,
+        major: loops::MAJOR,
+        first_minor: 0,
+        last_minor: u32::MAX,
+        open: |device, flags, _, cx| Ok(loops::open(device, flags, cx)?),
+    },
     Driver {
         kind: FileKind::BlockDevice,
         major: crate::block::MAJOR,
@@ -59,6 +72,7 @@ pub const NODES: &[DeviceNode] = &[
     node("random", 1, 8, 0o666),
     node("urandom", 1, 9, 0o666),
     node("kmsg", 1, 11, 0o644),
+    node("loop-control", loops::CONTROL.major, loops::CONTROL.minor, 0o660),
     node("tty", 5, 0, 0o666),
     node("console", 5, 1, 0o600),
     node("ptmx", 5, 2, 0o666),

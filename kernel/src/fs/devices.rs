@@ -3,11 +3,11 @@
 use alloc::boxed::Box;
 
 use frame::Cx;
-use refs::{NoSuspend, SpinLock};
+use refs::{NoSuspend, SpinLock, WeakRc};
 
-use super::{DeviceNumber, File, FileKind, OpenFlags, VfsCaller};
-use crate::error::Errno;
-use crate::step::Step;
+use super::{Creation, DeviceNumber, File, FileKind, Inode, OpenFlags, VfsCaller};
+use crate::error::{Errno, Result};
+use crate::step::{Step, at_once};
 
 /// Opens a device.
 pub type OpenDevice = fn(DeviceNumber, OpenFlags, &dyn VfsCaller, &Cx) -> Step<Box<dyn File>>;
@@ -43,6 +43,29 @@ static DRIVERS: SpinLock<&'static [Driver]> = SpinLock::new(&[]);
 /// Says who opens which device nodes. Called once, at boot.
 pub fn register_drivers(drivers: &'static [Driver], cx: &impl NoSuspend) {
     *DRIVERS.lock(cx) = drivers;
+}
+
+/// The root of devtmpfs, once it was made.
+static NODES: SpinLock<Option<WeakRc<Inode>>> = SpinLock::new(None);
+
+/// Says where nodes of devices that come later are to be. Called once, by who makes devtmpfs.
+pub fn register_nodes(root: WeakRc<Inode>, cx: &impl NoSuspend) {
+    *NODES.lock(cx) = Some(root);
+}
+
+/// Makes the node of a block device that has come, in devtmpfs. Where there is none, who makes one finds the device.
+///
+/// # Errors
+/// ENOSPC, ENOMEM.
+pub fn add_node(name: &[u8], device: DeviceNumber, cx: &Cx) -> Result<()> {
+    let root = *NODES.lock(cx);
+    let Some(root) = root.and_then(|root| root.upgrade(cx).ok()) else { return Ok(()) };
+    let (kind, permissions) = (FileKind::BlockDevice, 0o660);
+    let what = Creation { kind, permissions, uid: 0, gid: 0, device, target: &[] };
+    match at_once(root.ops.create(&root, name, &what, cx)) {
+        Ok(_) | Err(Errno::EEXIST) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Opens a device.

@@ -81,7 +81,7 @@ pub struct FileSystem {
     /// What it holds.
     pub capacity: Capacity,
     /// The mount options of its own, as `/proc/mounts` shows them (with a leading comma each).
-    pub options: Vec<u8>,
+    pub options: SpinLock<Vec<u8>>,
     /// Taken by whatever changes its tree of names.
     pub tree: SpinLock<()>,
     /// Whether nothing of it is ever written: each of its mounts is read-only.
@@ -161,7 +161,7 @@ impl FileSystem {
             device: next_device(),
             depth,
             capacity: Capacity::default(),
-            options,
+            options: SpinLock::new(options),
             tree,
             is_read_only,
             mounts: AtomicU32::new(0),
@@ -190,6 +190,11 @@ impl FileSystem {
     /// Whether it is mounted anywhere.
     pub(super) fn is_mounted(&self) -> bool {
         self.mounts.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether there is a mount of it beside one.
+    pub fn has_other_mounts(&self) -> bool {
+        self.mounts.load(Ordering::Relaxed) > 1
     }
 
     /// There is one mount of it less. With the last one goes what it keeps.

@@ -8,7 +8,7 @@ use linux_raw_sys::general::MS_NOSUID;
 use refs::{SpinLock, StrongRc};
 
 use super::cgroup;
-use super::devices::register_drivers;
+use super::devices::{register_drivers, register_nodes};
 use super::initramfs::{self, make_directory};
 use super::overlay;
 use super::proc;
@@ -19,7 +19,7 @@ use super::stored::exfat::Exfat;
 use super::stored::ext::Ext;
 use super::stored::squashfs::Squash;
 use super::tmpfs::{self, Directory};
-use super::types::{Origin, register_types};
+use super::types::{Origin, check_name, register_types};
 use super::{Creation, DeviceNumber, FileKind, FileSystemType, Instance, MOUNTS, Mount, MountFlags, Path};
 use super::{devpts, sysfs};
 use crate::block;
@@ -29,21 +29,73 @@ use crate::step::at_once;
 
 /// All types of file system.
 const TYPES: &[FileSystemType] = &[
-    FileSystemType { name: "tmpfs", origin: Origin::Memory(|options, _| tmpfs::new("tmpfs", options)) },
-    FileSystemType { name: "ramfs", origin: Origin::Memory(|options, _| tmpfs::new("ramfs", options)) },
-    FileSystemType { name: "devtmpfs", origin: Origin::Memory(|_, cx| devices(cx)) },
-    FileSystemType { name: "proc", origin: Origin::Memory(|_, cx| proc::instance(cx)) },
-    FileSystemType { name: "sysfs", origin: Origin::Memory(|_, cx| sysfs::new(ports(cx), cx)) },
-    FileSystemType { name: "cgroup2", origin: Origin::Memory(cgroup::instance) },
-    FileSystemType { name: "overlay", origin: Origin::Directories(overlay::mount) },
-    FileSystemType { name: "9p", origin: Origin::Server(remote::mount) },
-    FileSystemType { name: "devpts", origin: Origin::Memory(|_, cx| devpts::instance(cx)) },
-    FileSystemType { name: "ext4", origin: Origin::Device(|request| stored::mount::<Ext>("ext4", request)) },
-    FileSystemType { name: "ext3", origin: Origin::Device(|request| stored::mount::<Ext>("ext3", request)) },
-    FileSystemType { name: "ext2", origin: Origin::Device(|request| stored::mount::<Ext>("ext2", request)) },
-    FileSystemType { name: "erofs", origin: Origin::Device(|request| stored::mount::<Erofs>("erofs", request)) },
-    FileSystemType { name: "exfat", origin: Origin::Device(|request| stored::mount::<Exfat>("exfat", request)) },
-    FileSystemType { name: "squashfs", origin: Origin::Device(|request| stored::mount::<Squash>("squashfs", request)) },
+    FileSystemType {
+        name: "tmpfs",
+        origin: Origin::ChangeableMemory(|options, _| tmpfs::new("tmpfs", options), tmpfs::change_options),
+        check: tmpfs::check_option,
+    },
+    FileSystemType {
+        name: "ramfs",
+        origin: Origin::Memory(|options, _| tmpfs::new("ramfs", options)),
+        check: tmpfs::check_option,
+    },
+    FileSystemType { name: "devtmpfs", origin: Origin::Memory(|_, cx| devices(cx)), check: tmpfs::check_option },
+    FileSystemType {
+        name: "proc",
+        origin: Origin::Memory(|_, cx| proc::instance(cx)),
+        check: |option| check_name(option, &["hidepid", "gid", "subset"]),
+    },
+    FileSystemType {
+        name: "sysfs",
+        origin: Origin::Memory(|_, cx| sysfs::new(ports(cx), cx)),
+        check: |option| check_name(option, &[]),
+    },
+    FileSystemType {
+        name: "cgroup2",
+        origin: Origin::Memory(cgroup::instance),
+        check: |option| check_name(option, cgroup::OPTIONS),
+    },
+    FileSystemType {
+        name: "overlay",
+        origin: Origin::Directories(overlay::mount),
+        check: |option| check_name(option, overlay::OPTIONS),
+    },
+    FileSystemType { name: "9p", origin: Origin::Server(remote::mount), check: |_| Ok(()) },
+    FileSystemType {
+        name: "devpts",
+        origin: Origin::Memory(|_, cx| devpts::instance(cx)),
+        check: |option| check_name(option, &["uid", "gid", "mode", "ptmxmode", "newinstance", "max"]),
+    },
+    FileSystemType {
+        name: "ext4",
+        origin: Origin::Device(|request| stored::mount::<Ext>("ext4", request)),
+        check: stored::check_option::<Ext>,
+    },
+    FileSystemType {
+        name: "ext3",
+        origin: Origin::Device(|request| stored::mount::<Ext>("ext3", request)),
+        check: stored::check_option::<Ext>,
+    },
+    FileSystemType {
+        name: "ext2",
+        origin: Origin::Device(|request| stored::mount::<Ext>("ext2", request)),
+        check: stored::check_option::<Ext>,
+    },
+    FileSystemType {
+        name: "erofs",
+        origin: Origin::Device(|request| stored::mount::<Erofs>("erofs", request)),
+        check: stored::check_option::<Erofs>,
+    },
+    FileSystemType {
+        name: "exfat",
+        origin: Origin::Device(|request| stored::mount::<Exfat>("exfat", request)),
+        check: stored::check_option::<Exfat>,
+    },
+    FileSystemType {
+        name: "squashfs",
+        origin: Origin::Device(|request| stored::mount::<Squash>("squashfs", request)),
+        check: stored::check_option::<Squash>,
+    },
 ];
 
 /// The ports to the host, as sysfs shows them.
@@ -88,7 +140,7 @@ fn devices(cx: &Cx) -> Result<Instance> {
         }
     }
     let volumes = block::disks(cx).into_iter().flat_map(|disk| disk.volumes(cx));
-    let disks = volumes.map(|volume| (FileKind::BlockDevice, 0o660, volume.name(), (block::MAJOR, volume.minor())));
+    let disks = volumes.map(|volume| (FileKind::BlockDevice, 0o660, volume.name(), (volume.major(), volume.minor())));
     let ports = vport::ports(cx).into_iter();
     let ports = ports.map(|port| (FileKind::CharacterDevice, 0o600, port.file, (vport::MAJOR, port.minor)));
     for (kind, permissions, name, (major, minor)) in disks.chain(ports) {
@@ -115,6 +167,7 @@ fn devices(cx: &Cx) -> Result<Instance> {
         };
         at_once(root.ops.create(&root, name.as_bytes(), &what, cx))?;
     }
+    register_nodes(root.downgrade(), cx);
     let shared = share(&instance);
     *DEVICES.lock(cx) = Some(instance);
     Ok(shared)

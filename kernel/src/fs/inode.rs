@@ -26,6 +26,9 @@ use crate::credentials::FileCapabilities;
 use crate::error::{Errno, Result};
 use crate::step::Step;
 
+/// Of a name in a file system that is longer than this only the end is told.
+const LONGEST_NAME: usize = 4096;
+
 /// A directory and a name in it: where an inode is in its file system's tree. The name is kept here as well as in the directory, so that nobody
 /// has to look through a directory for it.
 #[derive(Default)]
@@ -347,6 +350,32 @@ impl Inode {
     pub fn parent<'cx>(&self, cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
         let parent = self.dentry.lock(cx).parent?;
         parent.upgrade(cx).ok()
+    }
+
+    /// Its name as seen from its file system's root, with `//deleted` behind if it has none any more. Of one that is very long only the end is told.
+    pub fn name_in_file_system(this: &TempRc<'_, Inode>, cx: &Cx) -> Vec<u8> {
+        // From its end to its start.
+        let (mut name, mut is_removed) = (Vec::new(), false);
+        let mut at = Some(this.clone());
+        while let Some(inode) = at {
+            let dentry = inode.dentry.lock(cx);
+            is_removed |= dentry.is_removed;
+            if dentry.parent.is_some() && name.len() < LONGEST_NAME {
+                name.extend(dentry.name.iter().rev());
+                name.push(b'/');
+            }
+            let parent = dentry.parent;
+            drop(dentry);
+            at = parent.and_then(|parent| parent.upgrade(cx).ok());
+        }
+        if name.is_empty() {
+            name.push(b'/');
+        }
+        name.reverse();
+        if is_removed {
+            name.extend_from_slice(b"//deleted");
+        }
+        name
     }
 
     /// Whether it is `outer`, or in it or in a directory below it.

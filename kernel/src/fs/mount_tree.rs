@@ -10,6 +10,7 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use refs::{StrongRc, TempRc, WeakRc};
 
+use super::mount::Tree;
 use super::propagation::{PeerGroup, Propagation};
 use super::{Inode, Mount, Path};
 use crate::error::{Errno, Result};
@@ -47,7 +48,7 @@ impl<'cx> Children<'cx> {
     }
 
     /// The mount on that inode, as seen through `mount`.
-    fn at(&self, mount: &TempRc<'_, Mount>, inode: WeakRc<Inode>) -> Option<&TempRc<'cx, Mount>> {
+    pub fn at(&self, mount: &TempRc<'_, Mount>, inode: WeakRc<Inode>) -> Option<&TempRc<'cx, Mount>> {
         self.entries(mount).iter().rev().find(|(at, _)| *at == inode).map(|(_, child)| child)
     }
 
@@ -132,6 +133,13 @@ pub(super) struct Receiver<'cx> {
     hears_of: Option<PeerGroup>,
 }
 
+impl Receiver<'_> {
+    /// Whether it is that mount.
+    pub fn is(&self, mount: &Mount) -> bool {
+        self.mount.id == mount.id
+    }
+}
+
 /// A slave, with its own peer group if it is in one.
 type Slave<'cx> = (TempRc<'cx, Mount>, Option<PeerGroup>);
 
@@ -162,7 +170,9 @@ impl<'cx> Groups<'cx> {
     pub fn receivers(&self, on: &Path<'_>, cx: &Cx) -> Vec<Receiver<'cx>> {
         let mut found = Vec::new();
         let Some(origin) = on.mount.propagation(cx).group else { return found };
-        let shows = |mount: &TempRc<'_, Mount>| Inode::is_within(&on.inode, &mount.root.get(cx), cx);
+        // What is in no tree, or in one that is nowhere, hears of nothing.
+        let shows =
+            |mount: &TempRc<'_, Mount>| mount.is_attached() && Inode::is_within(&on.inode, &mount.root.get(cx), cx);
         let members = |group: PeerGroup| self.members.get(&group).into_iter().flatten().filter(|mount| shows(mount));
         for mount in members(origin).filter(|mount| mount.id != on.mount.id) {
             found.push(Receiver { mount: mount.clone(), group: Some(origin), hears_of: None });
@@ -231,15 +241,15 @@ pub(super) fn copy_to_receivers(
             let root = copy.root.downgrade();
             hold_point(root, cx);
             let old = covering.point.lock(cx).replace((copy.downgrade(), root));
-            super::mount::give_up_point(old, cx);
+            super::mount_table::give_up_point(old, cx);
         }
-        add(mounts, copies, cx);
+        add(mounts, copies, Tree::Namespace, cx);
     }
 }
 
-/// Enters mounts that have their places.
-pub(super) fn add(mounts: &mut Vec<StrongRc<Mount>>, new: Vec<StrongRc<Mount>>, cx: &Cx) {
-    new.iter().for_each(|mount| mount.get(cx).is_attached.store(true, Ordering::Relaxed));
+/// Enters mounts that have their places in a tree.
+pub(super) fn add(mounts: &mut Vec<StrongRc<Mount>>, new: Vec<StrongRc<Mount>>, tree: Tree, cx: &Cx) {
+    new.iter().for_each(|mount| mount.get(cx).set_tree(tree));
     mounts.extend(new);
 }
 
@@ -288,15 +298,4 @@ pub(super) fn going<'cx>(
         }
     }
     Ok(going)
-}
-
-/// Whether a place is below another, or that itself, across mounts.
-pub(super) fn is_reachable(place: &Path<'_>, from: &Path<'_>, cx: &Cx) -> bool {
-    let mut at = place.clone();
-    while at.mount.id != from.mount.id {
-        let Some((mount, inode)) = *at.mount.point.lock(cx) else { return false };
-        let (Ok(mount), Ok(inode)) = (mount.upgrade(cx), inode.upgrade(cx)) else { return false };
-        at = Path { mount, inode };
-    }
-    Inode::is_within(&at.inode, &from.inode, cx)
 }

@@ -3,7 +3,7 @@
 //! A mount has an owner for each description that was opened through it, each working directory. With several cores, all that open and close files would write the
 //! count of its owners. So each core keeps a few owners that are not used just now, for its next ones: all of the mount that was used last.
 //!
-//! Who wants to know whether a mount is in use has them [given up](give_up_spare) first. A mount that is detached gets no spare owners any more: it ends with its
+//! Who wants to know whether a mount is in use has them [given up](give_up_spare) first. A mount that is in no tree gets no spare owners any more: it ends with its
 //! last user.
 
 use core::ops::Deref;
@@ -104,7 +104,7 @@ fn take_spare(mount: WeakRc<Mount>) -> Option<StrongRc<Mount>> {
 fn keep_spare(owner: StrongRc<Mount>) {
     // What is not kept ends here, with no lock held.
     let _left = SPARE[frame::cpu::current_core()].0.with(|spare| {
-        if !owner.with(Mount::is_attached) {
+        if !owner.with(Mount::is_in_table) {
             return (Some(owner), None);
         }
         let is_other = spare.owners.iter().flatten().next().is_some_and(|kept| kept.downgrade() != owner.downgrade());
@@ -122,7 +122,7 @@ impl Spare {
     }
 }
 
-/// Gives up all owners that are kept and not used. None is the last one of a mount that is attached, which its table owns.
+/// Gives up all owners that are kept and not used. None is the last one of a mount that is in the table, which owns it.
 pub(super) fn give_up_spare() {
     for core in SPARE.all() {
         drop(core.0.with(|spare| core::mem::replace(spare, Spare::new())));

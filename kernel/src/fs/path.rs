@@ -6,7 +6,8 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use refs::{StrongRc, TempRc};
 
-use super::mount::{MOUNTS, MayWrite, Mount};
+use super::mount::{MayWrite, Mount};
+use super::mount_table::MOUNTS;
 use super::mount_use::MountUse;
 use super::{FileKind, Inode};
 use crate::error::{Errno, Result};
@@ -99,6 +100,16 @@ impl<'cx> Path<'cx> {
     /// Whether both are the same place.
     pub fn is(&self, other: &Path<'_>) -> bool {
         self.mount.id == other.mount.id && self.inode.downgrade() == other.inode.downgrade()
+    }
+
+    /// Whether it is below another place, or that itself, across mounts.
+    pub fn is_reachable(&self, from: &Path<'_>, cx: &Cx) -> bool {
+        let mut at = self.clone();
+        while at.mount.id != from.mount.id {
+            let Some(point) = at.mount.point(cx) else { return false };
+            at = Path { mount: point.mount, inode: point.inode };
+        }
+        Inode::is_within(&at.inode, &from.inode, cx)
     }
 
     /// Whether it is where its mount begins.

@@ -7,6 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use frame::Cx;
+use linux_raw_sys::general;
 use refs::{StrongRc, TempRc};
 
 use super::Mount;
@@ -48,6 +49,15 @@ pub enum PropagationType {
 }
 
 impl Propagation {
+    /// As MS_SHARED, MS_SLAVE, MS_PRIVATE and MS_UNBINDABLE.
+    pub fn types(self) -> u32 {
+        let shared = if self.group.is_some() { general::MS_SHARED } else { 0 };
+        let slave = if self.master.is_some() { general::MS_SLAVE } else { 0 };
+        let unbindable = if self.is_unbindable { general::MS_UNBINDABLE } else { 0 };
+        let any = shared | slave | unbindable;
+        if any == 0 { general::MS_PRIVATE } else { any }
+    }
+
     /// In a peer group, a new one if it is in none.
     pub fn shared(self) -> Self {
         Propagation { group: Some(self.group.unwrap_or_else(PeerGroup::fresh)), is_unbindable: false, ..self }

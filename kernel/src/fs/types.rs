@@ -4,9 +4,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use frame::Cx;
+use linux_raw_sys::general::AT_FDCWD;
 use refs::{NoSuspend, SpinLock, StrongRc, Waker};
 
-use super::{DeviceNumber, FileSystem, Inode, MountFlags, VfsCaller};
+use super::walk::{self, WalkFlags};
+use super::{DeviceNumber, FileKind, FileSystem, Inode, MountFlags, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::step::Step;
 
@@ -19,6 +21,43 @@ pub struct FileSystemType {
     pub name: &'static str,
     /// Where an instance comes from.
     pub origin: Origin,
+    /// Looks whether an option is one of its own, before there is an instance: fsconfig(2).
+    pub check: fn(option: &[u8]) -> Checked,
+}
+
+impl FileSystemType {
+    /// Whether nothing can be mounted without a source.
+    pub fn needs_source(&self) -> bool {
+        matches!(self.origin, Origin::Device(_))
+    }
+}
+
+/// What is wrong with an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadOption {
+    /// There is none of that name.
+    Unknown,
+    /// Its value means nothing.
+    Value,
+}
+
+/// Whether an option is one that is understood.
+pub type Checked = core::result::Result<(), BadOption>;
+
+/// An option's name and value.
+pub fn split_option(option: &[u8]) -> (&[u8], &[u8]) {
+    let at = option.iter().position(|&byte| byte == b'=').unwrap_or(option.len());
+    let (key, value) = option.split_at(at);
+    (key, value.get(1..).unwrap_or_default())
+}
+
+/// Checks that an option has one of these names.
+///
+/// # Errors
+/// `Unknown`.
+pub fn check_name(option: &[u8], names: &[&str]) -> Checked {
+    let (key, _) = split_option(option);
+    if names.iter().any(|name| name.as_bytes() == key) { Ok(()) } else { Err(BadOption::Unknown) }
 }
 
 /// Makes an instance of directories that there are, and says what its mount does not allow.
@@ -28,12 +67,77 @@ pub type MountDirectories = fn(options: &[u8], me: &dyn VfsCaller, cx: &Cx) -> S
 pub enum Origin {
     /// Memory: they are made of nothing but the options of mount(2).
     Memory(fn(options: &[u8], cx: &Cx) -> Result<Instance>),
+    /// The same, and the options of an instance can be changed (MS_REMOUNT).
+    ChangeableMemory(
+        fn(options: &[u8], cx: &Cx) -> Result<Instance>,
+        fn(&FileSystem, options: &[u8], cx: &Cx) -> Result<()>,
+    ),
     /// Directories that there are already, which the options name for whoever mounts; and what the mount does not allow because of them.
     Directories(MountDirectories),
     /// A block device, whose content may have to be waited for.
     Device(fn(&OnDevice<'_>) -> Result<Box<dyn Opening>>),
     /// A server, by its name.
     Server(fn(&OnServer<'_>, cx: &Cx) -> Step<Instance>),
+}
+
+/// What is to be mounted, in the words of mount(2).
+pub struct Request<'a> {
+    /// Which type of file system.
+    pub kind: &'static FileSystemType,
+    /// The source.
+    pub source: &'a [u8],
+    /// The options, with commas between them.
+    pub options: &'a [u8],
+    /// Whether nothing is to be written.
+    pub is_read_only: bool,
+}
+
+/// How far the making of an instance came.
+pub enum Made {
+    /// There it is, with what its mount does not allow.
+    Instance(Instance, MountFlags),
+    /// What is on a device is opened.
+    Opening(Box<dyn Opening>),
+}
+
+impl Request<'_> {
+    /// Makes an instance, or begins to.
+    ///
+    /// # Errors
+    /// Those of mount(2).
+    pub fn begin(&self, me: &dyn VfsCaller, cx: &Cx) -> Step<Made> {
+        let allows_all = MountFlags::empty();
+        match self.kind.origin {
+            Origin::Memory(make) | Origin::ChangeableMemory(make, _) => {
+                Ok(Made::Instance(make(self.options, cx)?, allows_all))
+            }
+            Origin::Directories(make) => {
+                let (instance, access) = make(self.options, me, cx)?;
+                Ok(Made::Instance(instance, access))
+            }
+            Origin::Device(make) => {
+                let device = block_device(self.source, me, cx)?;
+                let request = OnDevice { device, is_read_only: self.is_read_only, options: self.options };
+                Ok(Made::Opening(make(&request)?))
+            }
+            Origin::Server(make) => {
+                let instance = make(&OnServer { name: self.source, options: self.options }, cx)?;
+                Ok(Made::Instance(instance, allows_all))
+            }
+        }
+    }
+}
+
+/// The block device whose node is at a path.
+fn block_device(path: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<DeviceNumber> {
+    let node = walk::resolve(AT_FDCWD, path, WalkFlags::FOLLOW, me, cx)?;
+    if node.inode.kind != FileKind::BlockDevice {
+        return Err(Errno::ENOTBLK.into());
+    }
+    if node.mount.flags().contains(MountFlags::NO_DEVICES) {
+        return Err(Errno::EACCES.into());
+    }
+    Ok(node.inode.device)
 }
 
 /// An instance that is being made of what is on a device. Who drops it before it is done gives that up.
@@ -84,6 +188,17 @@ impl OnDevice<'_> {
             shown.extend_from_slice(self.options);
         }
         shown
+    }
+}
+
+/// Changes the options of an instance (MS_REMOUNT), if its type can; else they mean nothing.
+///
+/// # Errors
+/// EINVAL for options that are not understood, or cannot be from now on.
+pub fn change_options(file_system: &FileSystem, options: &[u8], cx: &Cx) -> Result<()> {
+    match find(file_system.name.as_bytes(), cx).map(|kind| &kind.origin) {
+        Ok(Origin::ChangeableMemory(_, change)) => change(file_system, options, cx),
+        _ => Ok(()),
     }
 }
 

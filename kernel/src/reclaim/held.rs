@@ -48,6 +48,8 @@ classes! {
         EpollItem = Cost::eager(300),
         /// What an inotify instance watches.
         Watch = Cost::eager(1_200),
+        /// A mount of a tree that is nowhere, which a descriptor has.
+        Mount = Cost::eager(6_000),
     }
 }
 

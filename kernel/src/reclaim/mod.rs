@@ -53,6 +53,8 @@ pub type OfInbox = Holdings<{ Held::Socket as usize }, 3>;
 pub type OfInotify = Holdings<{ Held::Watch as usize }, 1>;
 /// What an epoll set watches.
 pub type OfEpollSet = Holdings<{ Held::EpollItem as usize }, 1>;
+/// The mounts of a tree that is nowhere.
+pub type OfMountTree = Holdings<{ Held::Mount as usize }, 1>;
 
 static TREE: StaticRef<Tree<Held>> = StaticRef::none();
 

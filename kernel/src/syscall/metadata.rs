@@ -323,8 +323,12 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let root_attribute = u64::from(abi::STATX_ATTR_MOUNT_ROOT);
     let has_flags = if found.inode.ops.has_flags() { InodeFlags::IN_STATX } else { InodeFlags::empty() };
     let flags = u64::from((found.inode.flags() & has_flags).bits());
+    let (mount, mount_kind) = match mask & abi::STATX_MNT_ID_UNIQUE {
+        0 => (found.mount.id.into(), abi::STATX_MNT_ID),
+        _ => (found.mount.unique_id(), abi::STATX_MNT_ID_UNIQUE),
+    };
     let raw = Statx {
-        mask: abi::STATX_BASIC_STATS | abi::STATX_BTIME | abi::STATX_MNT_ID,
+        mask: abi::STATX_BASIC_STATS | abi::STATX_BTIME | mount_kind,
         block_size: BLOCK_SIZE,
         attributes: flags | if is_mount_root { root_attribute } else { 0 },
         links: metadata.links,
@@ -344,7 +348,7 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         special_minor: found.inode.device.minor,
         device_major: device.major,
         device_minor: device.minor,
-        mount: found.mount.id.into(),
+        mount,
         unused: [0; 13],
     };
     me.memory(cx)?.write(args.output::<Statx>(4), &raw)?;

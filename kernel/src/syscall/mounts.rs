@@ -14,11 +14,9 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::file_system::wait_for_end;
-use crate::fs::types::{self, OnDevice, OnServer, Opening, Origin};
+use crate::fs::types::{self, Made, Opening, Request};
 use crate::fs::walk::{self, PathName, WalkFlags};
-use crate::fs::{
-    DeviceNumber, FileKind, FileSystem, Inode, Location, MOUNTS, Mount, MountFlags, Path, PropagationType,
-};
+use crate::fs::{FileKind, FileSystem, Inode, Location, MOUNTS, Mount, MountFlags, Path, PropagationType};
 use crate::process;
 use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
 use crate::user_memory::{UserIn, UserOut};
@@ -33,7 +31,8 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_fstatfs, "fstatfs", Call::Step(fstatfs)),
 ];
 
-fn check_privileged(cx: &Cx, me: &Current) -> Result<()> {
+/// Checks that the caller may change mounts.
+pub(super) fn check_privileged(cx: &Cx, me: &Current) -> Result<()> {
     me.require(Capability::SysAdmin, cx)
 }
 
@@ -49,12 +48,8 @@ fn mount_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     match complete_async(cx, me, Patience::Forever, |cx, me, _| mount(cx, me, args))? {
         Begun::Done => {}
         Begun::Remount(mount) => Mount::remount(cx, mount, flags(args))?,
-        Begun::Opening(mut opening, source) => {
-            let mut mount = complete_async(cx, me, Patience::Forever, |cx, _, waker| {
-                let (file_system, root) = opening.step(waker, cx)?;
-                let own_flags = MountFlags::of_mount(flags(args));
-                Ok(Some(StrongRc::new(Mount::new(file_system, root, source.clone(), own_flags))))
-            })?;
+        Begun::Opening(opening, source) => {
+            let mut mount = Some(open_async(cx, me, opening, source, MountFlags::of_mount(flags(args)))?);
             complete_async(cx, me, Patience::Forever, |cx, me, _| {
                 let target = PathName::read(args.string(1), me, cx)?;
                 let on = walk::resolve(abi::AT_FDCWD, target.bytes(), WalkFlags::FOLLOW, me, cx)?;
@@ -75,6 +70,18 @@ enum Begun {
     Opening(Box<dyn Opening>, Vec<u8>),
 }
 
+/// Opens what is on a device; a mount of it that is nowhere yet.
+pub(super) fn open_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    mut opening: Box<dyn Opening>,
+    source: Vec<u8>,
+    flags: MountFlags,
+) -> Result<StrongRc<Mount>> {
+    let (file_system, root) = complete_async(cx, me, Patience::Forever, |cx, _, waker| opening.step(waker, cx))?;
+    Ok(StrongRc::new(Mount::new(file_system, root, source, flags)))
+}
+
 /// The flags of mount(2).
 fn flags(args: &Args) -> u32 {
     let flags = args.long(3) as u32;
@@ -91,6 +98,10 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Begun> {
     if flags & abi::MS_REMOUNT != 0 {
         if !on.is_root_of_mount() {
             return Err(Errno::EINVAL.into());
+        }
+        if flags & abi::MS_BIND == 0 {
+            let options = optional_string(cx, me, args.string(4))?;
+            types::change_options(&on.mount.file_system.get(cx), &options, cx)?;
         }
         return Ok(Begun::Remount(on.mount.downgrade()));
     }
@@ -125,42 +136,22 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Begun> {
     if on.inode.kind != FileKind::Directory {
         return Err(Errno::ENOTDIR.into());
     }
-    let mut own_flags = MountFlags::of_mount(flags);
-    let (file_system, root) = match types::find(&kind, cx)?.origin {
-        Origin::Memory(make) => make(&options, cx)?,
-        Origin::Directories(make) => {
-            let (instance, access) = make(&options, me, cx)?;
-            own_flags |= access;
-            instance
-        }
-        Origin::Device(make) => {
-            let device = block_device(&source, me, cx)?;
-            let request = OnDevice { device, is_read_only: flags & abi::MS_RDONLY != 0, options: &options };
-            return Ok(Begun::Opening(make(&request)?, source));
-        }
-        Origin::Server(make) => make(&OnServer { name: &source, options: &options }, cx)?,
+    let is_read_only = flags & abi::MS_RDONLY != 0;
+    let request = Request { kind: types::find(&kind, cx)?, source: &source, options: &options, is_read_only };
+    let ((file_system, root), access) = match request.begin(me, cx)? {
+        Made::Instance(instance, access) => (instance, access),
+        Made::Opening(opening) => return Ok(Begun::Opening(opening, source)),
     };
-    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, own_flags)), Some(&on), cx)?;
+    let flags = MountFlags::of_mount(flags) | access;
+    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, flags)), Some(&on), cx)?;
     Ok(Begun::Done)
-}
-
-/// The block device whose node is at a path.
-fn block_device(path: &[u8], me: &Current, cx: &Cx) -> Step<DeviceNumber> {
-    let node = walk::resolve(abi::AT_FDCWD, path, WalkFlags::FOLLOW, me, cx)?;
-    if node.inode.kind != FileKind::BlockDevice {
-        return Err(Errno::ENOTBLK.into());
-    }
-    if node.mount.flags().contains(MountFlags::NO_DEVICES) {
-        return Err(Errno::EACCES.into());
-    }
-    Ok(node.inode.device)
 }
 
 /// The one propagation type that mount(2) was given.
 ///
 /// # Errors
 /// EINVAL: there are several, or flags that do not go with them.
-fn propagation_type(flags: u32) -> Result<PropagationType> {
+pub(super) fn propagation_type(flags: u32) -> Result<PropagationType> {
     match flags & !(abi::MS_REC | abi::MS_SILENT) {
         abi::MS_SHARED => Ok(PropagationType::Shared),
         abi::MS_PRIVATE => Ok(PropagationType::Private),

@@ -219,23 +219,23 @@ static int pivot(const char *new_root, const char *put_old)
 
 static void pivots(void)
 {
-    CHECK_MAY("pivot-made", new_mount("a") || make("a/root") || make("a/plain") || new_mount("a/root") || make("a/root/old") || make("a/root/is-new") ||
+    CHECK_MAY("pivot-made", new_mount("a") || make("a/new") || make("a/plain") || new_mount("a/new") || make("a/new/old") || make("a/new/is-new") ||
                                 make("a/is-old"));
     CHECK_CHILD("pivot", {
         if (may)
             REQUIRE(chroot("a") == 0 && chdir("/") == 0);
         CHECK_MAY("pivot-same", may ? fails(pivot("/", "/"), EBUSY) : 1);
-        CHECK_MAY("pivot-put-old-on-root", may ? fails(pivot("/root", "/plain"), EBUSY) : 1);
+        CHECK_MAY("pivot-put-old-on-root", may ? fails(pivot("/new", "/plain"), EBUSY) : 1);
         CHECK_MAY("pivot-no-mount", may ? fails(pivot("/plain", "/plain"), EBUSY) : 1);
-        CHECK_MAY("pivot-below-mount", may ? fails(pivot("/root/old", "/root/old"), EINVAL) : 1);
-        CHECK_MAY("pivot-absent", may ? fails(pivot("/absent", "/root/old"), ENOENT) : 1);
-        CHECK_MAY("pivot-absent-old", may ? fails(pivot("/root", "/root/absent"), ENOENT) : 1);
-        CHECK_MAY("pivot-file", may ? (check_write_file("/root/file", ""), fails(pivot("/root", "/root/file"), ENOTDIR)) : 1);
-        CHECK_MAY("pivot-bad", may ? fails(pivot(NULL, "/root/old"), EFAULT) : 1);
-        CHECK_MAY("pivot-shared", change("/root", MS_SHARED));
-        CHECK_MAY("pivot-into-shared", may ? fails(pivot("/root", "/root/old"), EINVAL) : 1);
-        CHECK_MAY("pivot-private", change("/root", MS_PRIVATE));
-        CHECK_MAY("pivot", pivot("/root", "/root/old"));
+        CHECK_MAY("pivot-below-mount", may ? fails(pivot("/new/old", "/new/old"), EINVAL) : 1);
+        CHECK_MAY("pivot-absent", may ? fails(pivot("/absent", "/new/old"), ENOENT) : 1);
+        CHECK_MAY("pivot-absent-old", may ? fails(pivot("/new", "/new/absent"), ENOENT) : 1);
+        CHECK_MAY("pivot-file", may ? (check_write_file("/new/file", ""), fails(pivot("/new", "/new/file"), ENOTDIR)) : 1);
+        CHECK_MAY("pivot-bad", may ? fails(pivot(NULL, "/new/old"), EFAULT) : 1);
+        CHECK_MAY("pivot-shared", change("/new", MS_SHARED));
+        CHECK_MAY("pivot-into-shared", may ? fails(pivot("/new", "/new/old"), EINVAL) : 1);
+        CHECK_MAY("pivot-private", change("/new", MS_PRIVATE));
+        CHECK_MAY("pivot", pivot("/new", "/new/old"));
         CHECK_MAY("pivot-is-new", has("/is-new"));
         CHECK_MAY("pivot-working-is-new", has("is-new"));
         CHECK_MAY("pivot-old-is-there", has("/old/is-old"));

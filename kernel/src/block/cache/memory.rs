@@ -1,8 +1,10 @@
 //! How much memory all caches have, and how some of it is had back.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use frame::Cx;
 use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
 use super::Cache;
@@ -48,6 +50,18 @@ pub fn has_many_dirty() -> bool {
 /// Whether writers must wait.
 pub(super) fn is_over_limit() -> bool {
     dirty_pages() > 2 * background_limit()
+}
+
+/// The tasks that never wait because much is dirty: what they write is what others have dirty.
+static EXEMPT: SpinLock<Vec<tasks::TaskRef>> = SpinLock::new(Vec::new());
+
+/// The calling task, which lives for ever, writes what others have dirty, and so does not wait until less is.
+pub fn exempt(cx: &Cx) {
+    EXEMPT.lock(cx).push(tasks::current(cx));
+}
+
+pub(super) fn is_exempt(cx: &Cx) -> bool {
+    EXEMPT.lock(cx).contains(&tasks::current(cx))
 }
 
 /// Takes some clean pages away; whether there were any. It is called by allocations that find no memory, with any locks held, and neither takes nor frees any of the heap's.

@@ -50,7 +50,7 @@ use refs::{Gone, SpinGuard, SpinLock, StrongRc, WaitList, Waker, WeakRc};
 use self::content::{Content, State};
 pub(super) use self::memory::background_limit;
 use self::memory::{CACHES, CLEAN, DIRTY, FEWER_DIRTY, TAKEN_AT_ONCE, is_over_limit, name_number};
-pub use self::memory::{clean_pages, dirty_pages, give_back, has_many_dirty};
+pub use self::memory::{clean_pages, dirty_pages, exempt, give_back, has_many_dirty};
 pub use self::read::{Keep, ReadAhead, Wanted};
 pub use self::sync::{Depth, SyncProgress, VolumeSync};
 use super::{BlockDevice, Operation, Owner, Refused, Request, SECTOR};

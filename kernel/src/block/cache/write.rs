@@ -7,7 +7,7 @@ use frame::Cx;
 use frame::mm::{PAGE_SIZE, Reader, UFrame};
 
 use super::content::State;
-use super::memory::{FEWER_DIRTY, is_over_limit};
+use super::memory::{FEWER_DIRTY, is_exempt, is_over_limit};
 use super::{Cache, Extent, PAGE, PAGE_SECTORS, ReadAhead, TO_WRITE, Wanted, Work, page_index};
 use crate::block::{Operation, SECTOR, write_back};
 use crate::error::Errno;
@@ -30,7 +30,7 @@ impl Cache {
     /// # Errors
     /// `Absent`.
     pub fn check_room(&self, offset: u64, cx: &Cx) -> Step<()> {
-        if !is_over_limit() {
+        if !is_over_limit() || is_exempt(cx) {
             return Ok(());
         }
         write_back::note_dirty(self, cx);

@@ -106,14 +106,16 @@ fn number(group: &Cgroup) -> u64 {
 
 static INSTANCE: SpinLock<Option<Instance>> = SpinLock::new(None);
 
+/// Options of mount(2) that are accepted and have no effect: without namespaces there is nobody to delegate to, and nothing here is faster where changes are slower.
+pub const OPTIONS: &[&str] = &["nsdelegate", "favordynmods"];
+
 /// The one instance.
 ///
 /// # Errors
 /// EINVAL for options that are not known.
 pub fn instance(options: &[u8], cx: &Cx) -> Result<Instance> {
-    // Without namespaces there is nobody to delegate to, and nothing here is faster where changes are slower.
-    const WITHOUT_EFFECT: [&[u8]; 3] = [b"", b"nsdelegate", b"favordynmods"];
-    if !options.split(|&byte| byte == b',').all(|option| WITHOUT_EFFECT.contains(&option)) {
+    let is_known = |option: &[u8]| OPTIONS.iter().any(|known| known.as_bytes() == option);
+    if !options.split(|&byte| byte == b',').all(|option| option.is_empty() || is_known(option)) {
         return Err(Errno::EINVAL);
     }
     let group = cgroup::root(cx)?;

@@ -43,6 +43,7 @@ use crate::error::{Errno, Result};
 use crate::step::{Step, Stop};
 use layers::Found;
 use node::{Below, Lower};
+pub use options::NAMES as OPTIONS;
 use options::Options;
 use temporary::{Litter, mark_volatile, prepare_work};
 

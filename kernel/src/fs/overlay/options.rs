@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::error::{Errno, Result};
+use crate::fs::types::split_option;
 
 /// Whether directories of lower layers can be renamed, and whether those that were are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,25 @@ pub enum Redirect {
     /// They cannot, and those that were are refused.
     NoFollow,
 }
+
+/// The names of all options.
+pub const NAMES: &[&str] = &[
+    "lowerdir",
+    "upperdir",
+    "workdir",
+    "redirect_dir",
+    "xino",
+    "userxattr",
+    "volatile",
+    "fsync",
+    "metacopy",
+    "index",
+    "nfs_export",
+    "verity",
+    "uuid",
+    "default_permissions",
+    "override_creds",
+];
 
 /// What mount(2) was told.
 #[derive(Debug)]
@@ -78,10 +98,7 @@ impl Options {
         let mut redirect = None;
         let (mut numbers_are_own, mut notes_are_users, mut is_volatile) = (false, false, false);
         for option in split(options, b',') {
-            let at = option.iter().position(|&byte| byte == b'=').unwrap_or(option.len());
-            let (key, value) = option.split_at(at);
-            let value = value.get(1..).unwrap_or_default();
-            match (key, value) {
+            match split_option(option) {
                 (b"lowerdir", value) => lower = value,
                 (b"upperdir", value) => upper = value,
                 (b"workdir", value) => work = value,

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use frame::Cx;
 use frame::mm::PAGE_SIZE;
-use refs::{SpinLock, TempRc};
+use refs::SpinLock;
 
 use super::text::{Line, Text};
 use super::{Entry, Target, What, directory, sys, text};
@@ -134,16 +134,16 @@ fn volumes(cx: &Cx) -> impl Iterator<Item = block::Volume> {
 
 fn partitions(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
     add(text, "major minor  #blocks  name\n\n")?;
-    for volume in volumes(cx) {
-        let (kib, minor) = (volume.sectors / 2, volume.minor());
-        text.add(format_args!("{:4}  {minor:7} {kib:10} {}\n", block::MAJOR, volume.name()));
+    for volume in volumes(cx).filter(|volume| volume.sectors() > 0) {
+        let (kib, minor) = (volume.sectors() / 2, volume.minor());
+        text.add(format_args!("{:4}  {minor:7} {kib:10} {}\n", volume.major(), volume.name()));
     }
     Ok(())
 }
 
 fn diskstats(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
     for volume in volumes(cx) {
-        text.add(format_args!("{:4} {:7} {}", block::MAJOR, volume.minor(), volume.name()));
+        text.add(format_args!("{:4} {:7} {}", volume.major(), volume.minor(), volume.name()));
         for figure in volume.statistics() {
             text.add(format_args!(" {figure}"));
         }
@@ -324,7 +324,7 @@ fn add_options(text: &mut Text, mount: &Mount) {
 fn each_mount(text: &mut Text, me: &Current, cx: &Cx, mut each: impl FnMut(&mut Text, &Mount, &[u8])) -> Result<()> {
     let places = me.fs(cx)?;
     let root = places.root(cx)?;
-    for (number, mount) in (1..).zip(MOUNTS.all(cx)).skip(text.part() as usize) {
+    for (number, mount) in (1..).zip(MOUNTS.of_namespace(cx)).skip(text.part() as usize) {
         let Ok(inode) = mount.root.downgrade().upgrade(cx) else { continue };
         // One that is nested too deep for a name is left out.
         let Ok(name) = (Path { mount: mount.clone(), inode }).name(&root, cx) else { continue };
@@ -347,7 +347,7 @@ pub fn mounts(text: &mut Text, _target: &Target, me: &Current, cx: &Cx) -> Resul
         text.add_name(point);
         text.add(format_args!(" {} ", file_system.name));
         add_options(text, mount);
-        text.add_bytes(&file_system.options);
+        text.add_bytes(&file_system.options.lock(cx));
         text.add(format_args!(" 0 0\n"));
     })
 }
@@ -365,42 +365,13 @@ fn add_propagation(text: &mut Text, mount: &Mount, cx: &Cx) {
     }
 }
 
-/// Of a name in `/proc/PID/mountinfo` that is longer than this only the end is told.
-const LONGEST_NAME: usize = 4096;
-
-/// The name of an inode as seen from its file system's root, with `//deleted` behind if it has none any more.
-fn name_in_file_system(inode: &TempRc<'_, Inode>, cx: &Cx) -> Vec<u8> {
-    // From its end to its start.
-    let (mut name, mut is_removed) = (Vec::new(), false);
-    let mut at = Some(inode.clone());
-    while let Some(inode) = at {
-        let dentry = inode.dentry.lock(cx);
-        is_removed |= dentry.is_removed;
-        if dentry.parent.is_some() && name.len() < LONGEST_NAME {
-            name.extend(dentry.name.iter().rev());
-            name.push(b'/');
-        }
-        let parent = dentry.parent;
-        drop(dentry);
-        at = parent.and_then(|parent| parent.upgrade(cx).ok());
-    }
-    if name.is_empty() {
-        name.push(b'/');
-    }
-    name.reverse();
-    if is_removed {
-        name.extend_from_slice(b"//deleted");
-    }
-    name
-}
-
 /// `/proc/PID/mountinfo`.
 pub fn mountinfo(text: &mut Text, _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
     each_mount(text, me, cx, |text, mount, point| {
         let file_system = mount.file_system.get(cx);
         let parent = mount.point(cx).map_or(mount.id, |point| point.mount.id);
         text.add(format_args!("{} {parent} 0:{} ", mount.id, file_system.device));
-        text.add_name(&name_in_file_system(&mount.root.get(cx), cx));
+        text.add_name(&Inode::name_in_file_system(&mount.root.get(cx), cx));
         text.add(format_args!(" "));
         text.add_name(point);
         text.add(format_args!(" "));
@@ -409,7 +380,7 @@ pub fn mountinfo(text: &mut Text, _target: &Target, me: &Current, cx: &Cx) -> Re
         text.add(format_args!(" - {} ", file_system.name));
         text.add_name(if mount.source.is_empty() { b"none" } else { &mount.source });
         text.add(format_args!(" rw"));
-        text.add_bytes(&file_system.options);
+        text.add_bytes(&file_system.options.lock(cx));
         text.add(format_args!("\n"));
     })
 }

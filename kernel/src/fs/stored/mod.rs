@@ -39,5 +39,5 @@ mod turns;
 mod volume;
 
 pub use format::{Format, Listed, Place, Problem, Space};
-pub use mounting::mount;
+pub use mounting::{check_option, mount};
 pub use volume::{View, Volume};

@@ -18,13 +18,13 @@ use super::{Format, task};
 use crate::block::{self, Depth, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::fs::file_system::wait_for_end;
-use crate::fs::types::{OnDevice, Opening};
-use crate::fs::{FileSystem, Inode, Instance, Timestamp};
+use crate::fs::types::{BadOption, Checked, OnDevice, Opening, split_option};
+use crate::fs::{DeviceNumber, FileSystem, Inode, Instance, Timestamp};
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// A file system that is mounted, or about to be.
 struct Mounted {
-    minor: u32,
+    device: DeviceNumber,
     kind: &'static str,
     /// `None`: somebody is about to mount it.
     instance: Option<(WeakRc<FileSystem>, WeakRc<Inode>)>,
@@ -34,21 +34,21 @@ static MOUNTED: SpinLock<Vec<Mounted>> = SpinLock::new(Vec::new());
 
 /// The right to mount a device.
 struct Claim {
-    minor: u32,
+    device: DeviceNumber,
     is_done: bool,
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
         if !self.is_done {
-            MOUNTED.with(|all| all.retain(|one| one.minor != self.minor || one.instance.is_some()));
+            MOUNTED.with(|all| all.retain(|one| one.device != self.device || one.instance.is_some()));
         }
     }
 }
 
 /// Somebody mounts a device.
 pub struct Mounting<F: Format> {
-    minor: u32,
+    device: DeviceNumber,
     kind: &'static str,
     options: Vec<u8>,
     is_read_only: bool,
@@ -73,32 +73,31 @@ enum Phase<F: Format> {
     Done,
 }
 
+/// Looks whether an option of mount(2) is understood: one that all formats have, or the format.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_option<F: Format>(option: &[u8]) -> Checked {
+    match split_option(option) {
+        _ if F::has_option(option) => Ok(()),
+        (b"defaults" | b"ro" | b"rw" | b"user_xattr" | b"acl" | b"noacl", b"") => Ok(()),
+        (b"errors", b"remount-ro") | (b"data", b"ordered") => Ok(()),
+        (b"errors" | b"data", _) => Err(BadOption::Value),
+        _ => Err(BadOption::Unknown),
+    }
+}
+
 /// Prepares to mount what is on a device.
 ///
 /// # Errors
 /// ENXIO: there is no such device. EINVAL: options that are not understood. EROFS: the disk cannot be written.
 pub fn mount<F: Format>(kind: &'static str, request: &OnDevice<'_>) -> Result<Box<dyn Opening>> {
-    for option in request.options.split(|&byte| byte == b',') {
-        if !matches!(
-            option,
-            b"" | b"defaults"
-                | b"ro"
-                | b"rw"
-                | b"user_xattr"
-                | b"acl"
-                | b"noacl"
-                | b"errors=remount-ro"
-                | b"data=ordered"
-        ) && !F::has_option(option)
-        {
-            return Err(Errno::EINVAL);
-        }
-    }
-    if request.device.major != block::MAJOR {
-        return Err(Errno::ENXIO);
+    let options = request.options.split(|&byte| byte == b',').filter(|option| !option.is_empty());
+    if options.into_iter().any(|option| check_option::<F>(option).is_err()) {
+        return Err(Errno::EINVAL);
     }
     Ok(Box::new(Mounting::<F> {
-        minor: request.device.minor,
+        device: request.device,
         kind,
         options: request.options_shown(),
         is_read_only: request.is_read_only || !F::CAN_BE_WRITTEN,
@@ -185,8 +184,8 @@ fn recover_orphans<F: Format>(volume: WeakRc<Volume<F>>, cx: &Cx) -> Step<bool> 
 impl<F: Format> Mounting<F> {
     /// Looks for a file system that is mounted from the device already, else claims it.
     fn look(&mut self, waker: Option<Waker>, cx: &Cx) -> Step<Option<Instance>> {
-        let device = block::volume(self.minor, cx).ok_or(Errno::ENXIO)?;
-        if !self.is_read_only && device.disk.device.limits().is_read_only {
+        let device = block::volume(self.device.major, self.device.minor, cx).ok_or(Errno::ENXIO)?;
+        if !self.is_read_only && device.disk.device.geometry().is_read_only {
             return Err(Errno::EROFS.into());
         }
         // One that ends is waited for.
@@ -196,7 +195,7 @@ impl<F: Format> Mounting<F> {
             let Some((file_system, _)) = &one.instance else { return true };
             file_system.upgrade(cx).is_ok_and(|file_system| !file_system.is_over())
         });
-        if let Some(one) = all.iter().find(|one| one.minor == self.minor) {
+        if let Some(one) = all.iter().find(|one| one.device == self.device) {
             let Some((file_system, root)) = &one.instance else { return Err(Errno::EBUSY.into()) };
             let file_system = file_system.upgrade(cx).map_err(|_| Errno::EBUSY)?;
             let shared = file_system.share().ok_or(Errno::EBUSY)?;
@@ -210,13 +209,13 @@ impl<F: Format> Mounting<F> {
             let root = root.upgrade(cx).map_err(|_| Errno::EBUSY)?;
             return Ok(Some((file_system.share().ok_or(Errno::EBUSY)?, root.share().ok_or(Errno::EBUSY)?)));
         }
-        all.push(Mounted { minor: self.minor, kind: self.kind, instance: None });
+        all.push(Mounted { device: self.device, kind: self.kind, instance: None });
         drop(all);
-        self.claim = Some(Claim { minor: self.minor, is_done: false });
+        self.claim = Some(Claim { device: self.device, is_done: false });
         let place = Place::of(device);
         self.place = Some(place);
         self.phase = Phase::Open;
-        if F::CAN_BE_WRITTEN && !device.disk.device.limits().is_read_only {
+        if F::CAN_BE_WRITTEN && !device.disk.device.geometry().is_read_only {
             self.phase = Phase::Look;
             return self.look_for_recovery(device.size(), cx).map(|()| None);
         }
@@ -354,7 +353,7 @@ impl<F: Format> Mounting<F> {
             return Err(Errno::EIO.into());
         };
         let mut all = MOUNTED.lock(cx);
-        if let Some(one) = all.iter_mut().find(|one| one.minor == self.minor && one.instance.is_none()) {
+        if let Some(one) = all.iter_mut().find(|one| one.device == self.device && one.instance.is_none()) {
             one.instance = Some((instance.0.downgrade(), instance.1.downgrade()));
         }
         drop(all);

@@ -26,14 +26,14 @@ pub(super) struct Place {
 
 impl Place {
     pub fn of(volume: block::Volume) -> Self {
-        volume.count_open(1);
+        volume.begin_use();
         Place { volume, ahead: ReadAhead::default() }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.volume.count_open(-1);
+        self.volume.end_use();
     }
 }
 

@@ -54,12 +54,17 @@ pub fn devices(cx: &Cx) -> Entries {
         let block = directory("block", [directory(&disk.name, entries(number, disk, cx))]);
         directory(&format!("virtio{number}"), [block])
     };
-    disks(cx).into_iter().enumerate().map(device).collect()
+    known(cx).enumerate().map(device).collect()
+}
+
+/// The disks that were there at the start.
+fn known(cx: &Cx) -> impl Iterator<Item = &'static Disk> {
+    disks(cx).into_iter().filter(|disk| disk.major == MAJOR)
 }
 
 fn volumes(cx: &Cx) -> impl Iterator<Item = (usize, Volume)> {
     let of = |(number, disk): (usize, &'static Disk)| disk.volumes(cx).into_iter().map(move |volume| (number, volume));
-    disks(cx).into_iter().enumerate().flat_map(of)
+    known(cx).enumerate().flat_map(of)
 }
 
 /// Where a disk or partition is, below `/sys`.
@@ -74,7 +79,7 @@ fn shared(volume: Volume) -> Entries {
     let stat = move |_: &Cx| volume.statistics().map(|figure| format!("{figure:>8}")).join(" ");
     [
         text("dev", format_args!("{MAJOR}:{}", volume.minor())),
-        text("size", volume.sectors),
+        text("size", volume.sectors()),
         text("ro", u8::from(limits.is_read_only)),
         text("alignment_offset", limits.alignment_offset),
         text("discard_alignment", 0),

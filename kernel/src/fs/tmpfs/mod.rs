@@ -2,14 +2,15 @@
 
 mod directory;
 mod file;
+mod options;
 mod recent;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
-use frame::mm::{PAGE_SIZE, frame_count};
+use frame::mm::frame_count;
 use linux_raw_sys::general::TMPFS_MAGIC;
 use refs::StrongRc;
 
@@ -21,62 +22,51 @@ use crate::step::Step;
 
 pub use directory::{Directory, symlink_target};
 pub use file::RegularFile;
+use options::Options;
+pub use options::check as check_option;
 pub use recent::start;
 
-/// A new instance and its root directory. Options: `size` (bytes, with `k`, `m`, `g` or `%`), `nr_blocks`, `nr_inodes`, `mode`, `uid`,
-/// `gid`; half of memory and as many inodes as pages by default.
+/// A new instance and its root directory.
 ///
 /// # Errors
 /// EINVAL for an option that is not understood.
 pub fn new(name: &'static str, options: &[u8]) -> Result<(StrongRc<FileSystem>, StrongRc<Inode>)> {
+    let chosen = Options::parse(options)?;
+    let file_system = FileSystem::new(name, TMPFS_MAGIC, options::shown(&[], options));
     let half = (frame_count() / 2).max(1024) as u64;
-    let (mut pages, mut inodes) = (half, half);
-    let (mut mode, mut uid, mut gid) = (0o1777, 0, 0);
-    for option in options.split(|&byte| byte == b',').filter(|option| !option.is_empty()) {
-        let text = core::str::from_utf8(option).map_err(|_| Errno::EINVAL)?;
-        let (key, value) = text.split_once('=').unwrap_or((text, ""));
-        let number = || value.parse::<u32>().map_err(|_| Errno::EINVAL);
-        match key {
-            "size" => pages = size_of_option(value)?.div_ceil(PAGE_SIZE as u64),
-            "nr_blocks" => pages = size_of_option(value)?,
-            "nr_inodes" => inodes = size_of_option(value)?,
-            "mode" => mode = u32::from_str_radix(value, 8).map_err(|_| Errno::EINVAL)? & 0o7777,
-            "uid" => uid = number()?,
-            "gid" => gid = number()?,
-            "huge" | "noswap" | "mpol" | "inode32" | "inode64" | "defaults" => {}
-            _ => return Err(Errno::EINVAL),
-        }
-    }
-    let mut shown = Vec::new();
-    if !options.is_empty() {
-        shown.push(b',');
-        shown.extend_from_slice(options);
-    }
-    let file_system = FileSystem::new(name, TMPFS_MAGIC, shown);
     file_system.with(|file_system| {
-        file_system.capacity.pages.store(pages, Ordering::Relaxed);
-        file_system.capacity.inodes.store(inodes, Ordering::Relaxed);
+        file_system.capacity.pages.store(chosen.pages.unwrap_or(half), Ordering::Relaxed);
+        file_system.capacity.inodes.store(chosen.inodes.unwrap_or(half), Ordering::Relaxed);
     });
     let number = file_system.with(FileSystem::next_inode);
-    let metadata = Metadata::new(FileKind::Directory, mode).owned_by(uid, gid);
+    let metadata = Metadata::new(FileKind::Directory, chosen.mode).owned_by(chosen.uid, chosen.gid);
     let ops = Box::new(Directory::new(&file_system)?);
     let root = StrongRc::new(Inode::new(file_system.share(), number, metadata, Dentry::default(), ops));
     Ok((file_system, root))
 }
 
-/// A number with a unit, or a percentage of memory; in bytes.
-fn size_of_option(text: &str) -> Result<u64> {
-    let digits = text.trim_end_matches(|unit: char| !unit.is_ascii_digit());
-    let number: u64 = digits.parse().map_err(|_| Errno::EINVAL)?;
-    let factor = match &text[digits.len()..] {
-        "" => 1,
-        "k" | "K" => 1 << 10,
-        "m" | "M" => 1 << 20,
-        "g" | "G" => 1 << 30,
-        "%" => (frame_count() * PAGE_SIZE / 100) as u64,
-        _ => return Err(Errno::EINVAL),
+/// Changes how much an instance may hold.
+///
+/// # Errors
+/// EINVAL for an option that is not understood, and where it holds more already.
+pub fn change_options(file_system: &FileSystem, options: &[u8], cx: &Cx) -> Result<()> {
+    let chosen = Options::parse(options)?;
+    let capacity = &file_system.capacity;
+    let is_too_small = |chosen: Option<u64>, used: &AtomicU64| {
+        chosen.is_some_and(|chosen| chosen != 0 && chosen < used.load(Ordering::Relaxed))
     };
-    number.checked_mul(factor).ok_or(Errno::EINVAL)
+    if is_too_small(chosen.pages, &capacity.used_pages) || is_too_small(chosen.inodes, &capacity.used_inodes) {
+        return Err(Errno::EINVAL);
+    }
+    for (chosen, limit) in [(chosen.pages, &capacity.pages), (chosen.inodes, &capacity.inodes)] {
+        if let Some(chosen) = chosen {
+            limit.store(chosen, Ordering::Relaxed);
+        }
+    }
+    let mut shown = file_system.options.lock(cx);
+    let new = options::shown(&shown, options);
+    *shown = new;
+    Ok(())
 }
 
 /// A new memory file, open for reading and writing: memfd_create(2).

@@ -1,0 +1,373 @@
+//! [`LoopDevice`]: a disk whose sectors are the bytes of a file.
+//!
+//! Its requests wait in a queue, and a task of its own does them one after the other, as steps on the file's inode: what must be waited for there the task waits for. So a device on a file that is on
+//! another device needs no more stack than any, and each waits only for those below it. The task is [exempt](crate::block::cache::exempt) from waiting because much is dirty: what it writes is what others
+//! have dirty.
+//!
+//! The device owns the open file, so that does not end before. What the file cannot do is EIO; what it does not have any more reads as zeros. A device lets its file go when it is told to, and nobody has it open and nothing on it is mounted:
+//! then the task writes what is dirty, lets go, and wakes who waits for that.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use frame::Cx;
+use frame::mm::{PAGE_SIZE, UFrame};
+use refs::{SpinLock, StrongRc, WaitList, WeakRc};
+use tasks::{Body, Next};
+
+use crate::block::{
+    self, BlockDevice, Depth, Disk, Geometry, Limits, Operation, Refused, Request, SECTOR, Statistics, SyncProgress,
+    wait_async,
+};
+use crate::error::{Errno, Result};
+use crate::fs::OpenFile;
+use crate::sched::{self, Parameters};
+use crate::step::{Step, Stop, TimeSlice};
+
+/// How many requests it takes at once, and of how many pages.
+const DEPTH: usize = 64;
+const MOST_FRAMES: usize = 32;
+
+/// What a device is bound to, and how.
+pub struct Bound {
+    /// The file.
+    pub file: StrongRc<OpenFile>,
+    /// Where it begins there, in bytes.
+    pub offset: u64,
+    /// How many bytes it has at most; 0: up to the end.
+    pub size_limit: u64,
+    /// LO_FLAGS_*.
+    pub flags: u32,
+    /// What the program calls the file.
+    pub name: [u8; 64],
+}
+
+/// Its file is let go of with its last user.
+pub const AUTOCLEAR: u32 = 4;
+
+/// A disk whose sectors are the bytes of a file.
+pub struct LoopDevice {
+    /// Its number.
+    pub number: u32,
+    limits: Limits,
+    statistics: Statistics,
+    state: SpinLock<State>,
+    sectors: AtomicU64,
+    is_read_only: AtomicBool,
+    block: AtomicU32,
+    room: WaitList,
+    work: WaitList,
+}
+
+#[derive(Default)]
+struct State {
+    bound: Option<Bound>,
+    /// The file is about to be let go of.
+    is_ending: bool,
+    queue: VecDeque<Queued>,
+}
+
+/// A request, and when it came.
+struct Queued {
+    request: Request,
+    began: u64,
+}
+
+impl LoopDevice {
+    /// One without a file.
+    pub fn new(number: u32) -> Self {
+        let limits = Limits {
+            sectors: 0,
+            is_read_only: false,
+            has_cache: true,
+            logical_block: SECTOR as u32,
+            physical_block: SECTOR as u32,
+            alignment_offset: 0,
+            smallest_io: SECTOR as u32,
+            best_io: 0,
+            most_frames: MOST_FRAMES,
+            most_discard: 0,
+            most_zeroes: 0,
+            depth: DEPTH,
+        };
+        LoopDevice {
+            number,
+            limits,
+            statistics: Statistics::default(),
+            state: SpinLock::new(State::default()),
+            sectors: AtomicU64::new(0),
+            is_read_only: AtomicBool::new(false),
+            block: AtomicU32::new(SECTOR as u32),
+            room: WaitList::new(),
+            work: WaitList::new(),
+        }
+    }
+
+    /// Starts its task. Called once.
+    pub fn begin(&'static self, disk: &'static Disk, _cx: &Cx) {
+        let task = Box::new(Worker { device: self, disk, ending: SyncProgress::default(), is_exempt: false });
+        tasks::spawn(&sched::SCHEDULER, task, |words, _| sched::initialise(words, Parameters::default(), None));
+    }
+
+    /// Whether it has a file.
+    pub fn is_bound(&self, cx: &Cx) -> bool {
+        self.state.lock(cx).bound.is_some()
+    }
+
+    /// Gives it a file.
+    ///
+    /// # Errors
+    /// EBUSY: it has one. `BlockOnDevice`: it has one that is about to be let go of.
+    pub fn bind(&self, bound: Bound, is_read_only: bool, block: u32, cx: &Cx) -> Step<()> {
+        let sectors = sectors_of(&bound.file.get(cx), bound.offset, bound.size_limit, cx);
+        let mut state = self.state.lock(cx);
+        if state.is_ending {
+            return Err(Stop::BlockOnDevice);
+        }
+        if state.bound.is_some() {
+            return Err(Errno::EBUSY.into());
+        }
+        self.block.store(block, Ordering::Relaxed);
+        self.is_read_only.store(is_read_only, Ordering::Relaxed);
+        self.sectors.store(sectors, Ordering::Relaxed);
+        state.bound = Some(bound);
+        Ok(())
+    }
+
+    /// Calls `f` with what it is bound to. Nothing of a file is locked in it.
+    ///
+    /// # Errors
+    /// ENXIO: nothing. Those of `f`.
+    pub fn with_bound<T>(&self, cx: &Cx, f: impl FnOnce(&mut Bound) -> Result<T>) -> Result<T> {
+        let mut state = self.state.lock(cx);
+        f(state.bound.as_mut().ok_or(Errno::ENXIO)?)
+    }
+
+    /// Whether its file is about to be let go of.
+    pub fn is_ending(&self, cx: &Cx) -> bool {
+        self.state.lock(cx).is_ending
+    }
+
+    /// How large it is follows from its file.
+    ///
+    /// # Errors
+    /// ENXIO: it has none.
+    pub fn measure(&self, cx: &Cx) -> Result<()> {
+        let (file, offset, limit) =
+            self.with_bound(cx, |bound| Ok((bound.file.downgrade(), bound.offset, bound.size_limit)))?;
+        let file = file.upgrade(cx)?;
+        let sectors = sectors_of(&file, offset, limit, cx);
+        self.sectors.store(sectors, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Its smallest unit has so many bytes from now on.
+    pub fn set_block(&self, bytes: u32) {
+        self.block.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The next request.
+    fn next(&self, cx: &Cx) -> Option<Queued> {
+        let next = self.state.lock(cx).queue.pop_front();
+        if next.is_some() {
+            self.room.wake_all();
+        }
+        next
+    }
+
+    /// Its file, and where it begins there.
+    fn file(&self, cx: &Cx) -> Result<(WeakRc<OpenFile>, u64)> {
+        let state = self.state.lock(cx);
+        let bound = state.bound.as_ref().ok_or(Errno::EIO)?;
+        Ok((bound.file.downgrade(), bound.offset))
+    }
+
+    /// Does a request.
+    fn perform_async(&self, cx: &mut Cx, Queued { request, began }: Queued) {
+        let outcome = match request.operation {
+            Operation::Read | Operation::Write => self.transfer_async(cx, &request),
+            Operation::Flush => self.flush_async(cx),
+            Operation::Discard | Operation::WriteZeroes | Operation::Identify => Err(Errno::EIO),
+        };
+        self.statistics.end(&request, began);
+        request.owner.completed(request.frames, outcome.map_err(|_| Errno::EIO), cx);
+        self.room.wake_all();
+    }
+
+    /// Reads or writes page by page; others have their turn in between.
+    fn transfer_async(&self, cx: &mut Cx, request: &Request) -> Result<()> {
+        let (file, offset) = self.file(cx)?;
+        let start = offset.checked_add(request.sector * SECTOR).ok_or(Errno::EIO)?;
+        let mut left = request.sectors as usize * SECTOR as usize;
+        let mut time_slice = TimeSlice::default();
+        for (index, frame) in request.frames.iter().enumerate() {
+            let (at, len) = (start + (index * PAGE_SIZE) as u64, left.min(PAGE_SIZE));
+            let mut done = 0;
+            wait_async(cx, |_, cx| {
+                while done < len {
+                    done += match request.operation {
+                        Operation::Read => read(file, at + done as u64, frame, done..len, cx)?,
+                        _ => write(file, at + done as u64, frame, done..len, cx)?,
+                    };
+                }
+                Ok(())
+            })?;
+            left -= len;
+            if time_slice.is_over() {
+                tasks::pause_async(cx);
+                time_slice = TimeSlice::default();
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the file's disk keep what was written.
+    fn flush_async(&self, cx: &mut Cx) -> Result<()> {
+        let (file, _) = self.file(cx)?;
+        let mut progress = SyncProgress::default();
+        wait_async(cx, |waker, cx| {
+            let open = file.upgrade(cx)?;
+            open.file.sync(0..u64::MAX, Depth::Kept, &mut progress, waker, cx)
+        })
+    }
+
+    /// Lets its file go.
+    fn unbind(&self, disk: &Disk, cx: &Cx) {
+        let mut state = self.state.lock(cx);
+        state.is_ending = false;
+        let bound = state.bound.take();
+        drop(state);
+        disk.cache(cx).forget(0..u64::MAX, true, cx);
+        self.sectors.store(0, Ordering::Relaxed);
+        drop(bound);
+        self.room.wake_all();
+    }
+}
+
+/// How many sectors a file has from `offset` on, up to `limit` bytes; 0: up to its end.
+fn sectors_of(file: &OpenFile, offset: u64, limit: u64, cx: &Cx) -> u64 {
+    let size = file.location.inode.get(cx).metadata(cx).size.saturating_sub(offset);
+    let size = if limit == 0 { size } else { size.min(limit) };
+    size / SECTOR
+}
+
+/// Reads a range of a frame from a file; how many bytes. What the file does not have is zeros.
+fn read(file: WeakRc<OpenFile>, offset: u64, frame: &UFrame, within: Range<usize>, cx: &Cx) -> Step<usize> {
+    let open = file.upgrade(cx)?;
+    let inode = open.location.inode.get(cx);
+    let (start, len) = (within.start, within.len());
+    match inode.ops.read(&inode, offset, &mut frame.writer(within), cx)? {
+        0 => {
+            // It is memory of the kernel's, which does not fault.
+            let _ = frame.writer(start..start + len).zero(len);
+            Ok(len)
+        }
+        count => Ok(count),
+    }
+}
+
+/// Writes a range of a frame to a file; how many bytes.
+fn write(file: WeakRc<OpenFile>, offset: u64, frame: &UFrame, within: Range<usize>, cx: &Cx) -> Step<usize> {
+    let open = file.upgrade(cx)?;
+    let inode = open.location.inode.get(cx);
+    // Of a file of an overlay the layer's, to which it was copied when it was opened.
+    let real = inode.ops.real_to_change(&inode, None, cx)?;
+    let target = real.unwrap_or_else(|| inode.clone());
+    let (count, _) = target.ops.write(&target, Some(offset), u64::MAX, &mut frame.reader(within), cx)?;
+    inode.bring_up_to_date(cx);
+    if count == 0 { Err(Errno::EIO.into()) } else { Ok(count) }
+}
+
+impl BlockDevice for LoopDevice {
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            sectors: self.sectors.load(Ordering::Relaxed),
+            is_read_only: self.is_read_only.load(Ordering::Relaxed),
+            logical_block: self.block.load(Ordering::Relaxed),
+        }
+    }
+
+    fn last_closed(&self) {
+        let ends = self.state.with(|state| {
+            let ends = state.bound.as_ref().is_some_and(|bound| bound.flags & AUTOCLEAR != 0);
+            state.is_ending |= ends;
+            ends
+        });
+        if ends {
+            self.work.wake_all();
+        }
+    }
+
+    fn submit(&self, request: Request, cx: &Cx) -> core::result::Result<(), (Request, Refused)> {
+        let geometry = self.geometry();
+        let writes = !matches!(request.operation, Operation::Read | Operation::Flush);
+        let mut state = self.state.lock(cx);
+        if state.bound.is_none()
+            || !request.is_within_first(&self.limits, geometry.sectors)
+            || (writes && geometry.is_read_only)
+        {
+            return Err((request, Refused::Gone));
+        }
+        if state.queue.len() >= DEPTH {
+            return Err((request, Refused::Full));
+        }
+        let began = self.statistics.begin();
+        state.queue.push_back(Queued { request, began });
+        drop(state);
+        self.work.wake_all();
+        Ok(())
+    }
+
+    fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    fn room(&self) -> &WaitList {
+        &self.room
+    }
+}
+
+/// The task of a device.
+struct Worker {
+    device: &'static LoopDevice,
+    disk: &'static Disk,
+    /// How far what is dirty is written before its file is let go of.
+    ending: SyncProgress,
+    is_exempt: bool,
+}
+
+impl Body for Worker {
+    fn run_async(&mut self, cx: &mut Cx) -> Next {
+        if !core::mem::replace(&mut self.is_exempt, true) {
+            block::cache::exempt(cx);
+        }
+        if let Some(queued) = self.device.next(cx) {
+            self.device.perform_async(cx, queued);
+            return Next::Again;
+        }
+        let waker = tasks::prepare(cx);
+        self.device.work.register(waker, cx);
+        if self.device.is_ending(cx) {
+            let outcome = self.disk.cache(cx).sync(0..u64::MAX, Depth::Written, &mut self.ending, Some(waker), cx);
+            if !matches!(outcome, Err(Stop::BlockOnDevice)) {
+                self.ending = SyncProgress::default();
+                self.device.unbind(self.disk, cx);
+                tasks::finish_wait(cx);
+                return Next::Again;
+            }
+        }
+        // What has come meanwhile, from this very sync among others.
+        if self.device.state.lock(cx).queue.is_empty() {
+            tasks::park_async(cx);
+        } else {
+            tasks::finish_wait(cx);
+        }
+        Next::Again
+    }
+}

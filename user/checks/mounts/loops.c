@@ -1,0 +1,189 @@
+// Files as disks: loop(4). Who may not use them has nothing to compare.
+#include "mount_calls.h"
+#include <sys/ioctl.h>
+
+enum {
+    SET_FILE = 0x4C00, CLEAR_FILE, SET_STATUS, GET_STATUS, SET_STATUS64, GET_STATUS64, CHANGE_FILE, SET_CAPACITY, SET_DIRECT, SET_BLOCK, CONFIGURE,
+    CONTROL_ADD = 0x4C80, CONTROL_REMOVE, CONTROL_FREE, SIZE64 = (int)0x80081272, SIZE_OF_BLOCK = 0x1268, IS_READ_ONLY = 0x125e,
+};
+
+struct info {
+    uint64_t device, inode, raw_device, offset, limit;
+    uint32_t number, encryption, key_size, flags;
+    char name[64], crypt_name[64], key[32];
+    uint64_t init[2];
+};
+
+struct configuration {
+    uint32_t fd, block;
+    struct info info;
+    uint64_t reserved[8];
+};
+
+static char path[64];
+
+static long size_of(int fd)
+{
+    uint64_t size = 0;
+    return ioctl(fd, SIZE64, &size) == 0 ? (long)size : -1;
+}
+
+static int file_of(const char *name, size_t size, char first)
+{
+    int fd = open(name, O_CREAT | O_RDWR | O_TRUNC, 0644);
+    if (ftruncate(fd, (off_t)size) != 0 || pwrite(fd, &first, 1, 0) != 1)
+        return -1;
+    return fd;
+}
+
+static char byte_at(int fd, off_t offset)
+{
+    char byte = '?';
+    return pread(fd, &byte, 1, offset) == 1 ? byte : '!';
+}
+
+// Has nothing of the device in the page cache, so that it is read from the file.
+static int forget(int fd)
+{
+    return ioctl(fd, 0x1261, 0);
+}
+
+static int open_free(int control, int flags)
+{
+    int number = ioctl(control, CONTROL_FREE);
+    snprintf(path, sizeof path, "/dev/loop%d", number);
+    return open(path, flags);
+}
+
+static void unbound(int control)
+{
+    struct info info = { 0 };
+    int device = open_free(control, O_RDWR);
+    CHECK_TRUE("unbound-opened", device >= 0);
+    CHECK("unbound-size", size_of(device));
+    CHECK("unbound-read", read(device, &info, 512));
+    CHECK("unbound-status", ioctl(device, GET_STATUS64, &info));
+    CHECK("unbound-set-status", ioctl(device, SET_STATUS64, &info));
+    CHECK("unbound-clear", ioctl(device, CLEAR_FILE, 0));
+    CHECK("unbound-capacity", ioctl(device, SET_CAPACITY, 0));
+    CHECK("unbound-change", ioctl(device, CHANGE_FILE, 0));
+    CHECK("bind-no-file", ioctl(device, SET_FILE, 999));
+    CHECK("bind-pipe", (pipe((int[2]){ 0 }), ioctl(device, SET_FILE, open("/dev/null", O_RDWR))));
+    CHECK("bind-directory", ioctl(device, SET_FILE, open("/", O_RDONLY)));
+    close(device);
+}
+
+static void bound(int control)
+{
+    struct info info = { 0 };
+    int file = file_of("image", 64 << 10, 'a');
+    int device = open_free(control, O_RDWR);
+    CHECK("bind", ioctl(device, SET_FILE, file));
+    CHECK("bind-twice", ioctl(device, SET_FILE, file));
+    CHECK("size", size_of(device));
+    CHECK_TRUE("first", byte_at(device, 0) == 'a');
+    CHECK("status", ioctl(device, GET_STATUS64, &info));
+    struct stat status;
+    fstat(file, &status);
+    CHECK_TRUE("status-file", info.inode == status.st_ino);
+    CHECK("status-flags", info.flags);
+    CHECK("status-offset", info.offset == 0 && info.limit == 0);
+    CHECK("write", pwrite(device, "hello", 5, 8192));
+    CHECK("synced", fsync(device));
+    CHECK_TRUE("is-in-file", byte_at(file, 8192) == 'h' && byte_at(file, 8196) == 'o');
+    CHECK("behind-end", pwrite(device, "x", 1, 64 << 10));
+    info = (struct info){ .offset = 4096, .limit = 8192, .flags = 0 };
+    strcpy(info.name, "called so");
+    CHECK("move", ioctl(device, SET_STATUS64, &info));
+    CHECK("moved-size", size_of(device));
+    CHECK_TRUE("moved-content", byte_at(device, 4096) == 'h');
+    CHECK("moved-write", pwrite(device, "M", 1, 0) == 1 && fsync(device) == 0);
+    CHECK_TRUE("moved-in-file", byte_at(file, 4096) == 'M');
+    memset(&info, 0, sizeof info);
+    CHECK("moved-status", ioctl(device, GET_STATUS64, &info));
+    CHECK("moved-offset", info.offset == 4096 && info.limit == 8192);
+    CHECK_STR("moved-name", info.name);
+    info.limit = 0;
+    CHECK("unlimited", ioctl(device, SET_STATUS64, &info));
+    CHECK("unlimited-size", size_of(device));
+    CHECK("grown", ftruncate(file, 128 << 10));
+    CHECK("not-seen", size_of(device));
+    CHECK("capacity", ioctl(device, SET_CAPACITY, 0));
+    CHECK("seen", size_of(device));
+    info.encryption = 18;
+    CHECK("encrypted", ioctl(device, SET_STATUS64, &info));
+    CHECK("bad-block", ioctl(device, SET_BLOCK, 100));
+    CHECK("block", ioctl(device, SET_BLOCK, 4096));
+    int block = 0;
+    CHECK("block-is", ioctl(device, SIZE_OF_BLOCK, &block) == 0 ? block : -1);
+    CHECK("bad-status-address", ioctl(device, GET_STATUS64, BAD_POINTER));
+    CHECK("unknown", ioctl(device, 0x4C0F, 0));
+    CHECK("no-longer-named", unlink("image"));
+    close(file);
+    CHECK_TRUE("file-stays", forget(device) == 0 && byte_at(device, 0) == 'M');
+    CHECK("clear", ioctl(device, CLEAR_FILE, 0));
+    close(device);
+    device = open(path, O_RDONLY);
+    CHECK("cleared", ioctl(device, GET_STATUS64, &info));
+    CHECK("cleared-size", size_of(device));
+    close(device);
+}
+
+static void configured(int control)
+{
+    struct info info = { 0 };
+    int file = file_of("image", 64 << 10, 'c');
+    int device = open_free(control, O_RDWR);
+    struct configuration configuration = { .fd = (uint32_t)file, .block = 1024, .info = { .offset = 512, .flags = 1 | 4 } };
+    configuration.block = 1000;
+    CHECK("configure-bad-block", ioctl(device, CONFIGURE, &configuration));
+    configuration.block = 1024;
+    configuration.info.flags = 0x100;
+    CHECK("configure-bad-flags", ioctl(device, CONFIGURE, &configuration));
+    configuration.info.flags = 1 | 4;
+    CHECK("configure", ioctl(device, CONFIGURE, &configuration));
+    CHECK("configured-size", size_of(device));
+    CHECK("configured-status", ioctl(device, GET_STATUS64, &info) == 0 ? (long)info.flags : -1);
+    int is_read_only = 0, block = 0;
+    CHECK("configured-read-only", ioctl(device, IS_READ_ONLY, &is_read_only) == 0 ? is_read_only : -1);
+    CHECK("configured-block", ioctl(device, SIZE_OF_BLOCK, &block) == 0 ? block : -1);
+    int other = file_of("other", 64 << 10, 'c'), small = file_of("small", 4096, 's');
+    pwrite(other, "O", 1, 512);
+    CHECK("change-to-smaller", ioctl(device, CHANGE_FILE, small));
+    CHECK("change", ioctl(device, CHANGE_FILE, other));
+    CHECK_TRUE("changed", forget(device) == 0 && byte_at(device, 0) == 'O');
+    close(other);
+    close(small);
+    close(file);
+    CHECK("removed-while-used", ioctl(control, CONTROL_REMOVE, (int)info.number));
+    close(device);
+    // It is let go of with its last user.
+    device = open(path, O_RDWR);
+    CHECK("cleared-by-itself", ioctl(device, GET_STATUS64, &info));
+    file = open("image", O_RDONLY);
+    CHECK("read-only-file", ioctl(device, SET_FILE, file));
+    CHECK("read-only-flags", ioctl(device, GET_STATUS64, &info) == 0 ? (long)info.flags : -1);
+    CHECK("read-only-write", pwrite(device, "x", 1, 0) == 1 ? -2 : errno == EPERM);
+    CHECK("read-only-clear", ioctl(device, CLEAR_FILE, 0));
+    close(file);
+    close(device);
+}
+
+int main(void)
+{
+    begin_in_own_mount();
+    may = may && mount("none", ".", "tmpfs", 0, "size=4m") == 0 && chdir("../base") == 0;
+    int control = open("/dev/loop-control", O_RDWR);
+    if (!may || control < 0)
+        return 0;
+    CHECK("unknown-request", ioctl(control, 0x4C8F, 0));
+    CHECK("add-twice", (close(open_free(control, O_RDONLY)), ioctl(control, CONTROL_ADD, ioctl(control, CONTROL_FREE))));
+    CHECK("remove-negative", ioctl(control, CONTROL_REMOVE, -1));
+    CHECK("remove-absent", ioctl(control, CONTROL_REMOVE, 200));
+    unbound(control);
+    bound(control);
+    configured(control);
+    close(control);
+    REQUIRE(chdir("..") == 0 && umount2("base", MNT_DETACH) == 0 && umount2("base", MNT_DETACH) == 0);
+    return 0;
+}
