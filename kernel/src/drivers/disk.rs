@@ -23,7 +23,7 @@ use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{DeviceNumber, Events, File, FileEnd, Lseek, OpenFile, OpenFlags, VfsCaller};
 use crate::reclaim::Held;
-use crate::step::{Patience, Step, complete_async};
+use crate::step::{Interruption, Patience, Step, Stop, complete_async};
 use crate::user_memory::Argument;
 
 /// Bytes that are reported as read ahead (BLKRAGET), in sectors: as many as the cache does.
@@ -132,7 +132,8 @@ impl File for BlockFile {
         cache.sync(range.clone(), depth, progress, waker, cx)?;
         cache.check(&self.seen)?;
         if self.is_direct.load(Ordering::Relaxed) {
-            cache.forget(range, false, cx);
+            // Of much, the rest goes when memory is needed.
+            let _ = cache.forget(range, false, cx);
         }
         Ok(())
     }
@@ -276,12 +277,15 @@ fn sync_async(cx: &mut Cx, me: &mut Current, name: WeakRc<OpenFile>, forgets: bo
     let mut progress = SyncProgress::default();
     with_file_async(cx, me, name, |file, waker, cx| {
         let range = 0..file.volume.size();
-        file.sync(range, Depth::Kept, &mut progress, waker, cx)?;
-        if forgets {
-            file.volume.disk.cache(cx).forget(file.volume.bytes(), false, cx);
-        }
-        Ok(())
-    })
+        file.sync(range, Depth::Kept, &mut progress, waker, cx)
+    })?;
+    let mut from = 0;
+    with_file_async(
+        cx,
+        me,
+        name,
+        |file, _, cx| if forgets { file.forget(0..file.volume.size(), &mut from, cx) } else { Ok(()) },
+    )
 }
 
 /// Discards a range of the file, or fills it with zeros.
@@ -292,7 +296,7 @@ fn fill_async(
     range: Range<u64>,
     operation: Operation,
 ) -> Result<()> {
-    let mut progress = Fill { at: range.start, begun: None, synced: Some(SyncProgress::default()) };
+    let mut progress = Fill { at: range.start, begun: None, synced: Some(SyncProgress::default()), forgotten: 0 };
     with_file_async(cx, me, name, |file, waker, cx| file.fill(&range, operation, &mut progress, waker, cx))
 }
 
@@ -304,6 +308,8 @@ struct Fill {
     begun: Option<(StrongRc<Transfer>, u64)>,
     /// What was dirty before in the range is written first, as far as this: so that it does not come later.
     synced: Option<SyncProgress>,
+    /// So many bytes of the range are forgotten.
+    forgotten: u64,
 }
 
 impl BlockFile {
@@ -357,9 +363,19 @@ impl BlockFile {
             let transfer = Transfer::start(device, operation, sectors, Vec::new(), waker, cx)?;
             progress.begun = Some((transfer, progress.at + len));
         }
-        let (start, end) = (self.on_disk(range.start).0, self.on_disk(range.end).0);
         // What was read before is no more.
-        self.volume.disk.cache(cx).forget(start..end, false, cx);
-        Ok(())
+        self.forget(range.clone(), &mut progress.forgotten, cx)
+    }
+
+    /// Forgets what was read of a range, from `from` on in it.
+    fn forget(&self, range: Range<u64>, from: &mut u64, cx: &Cx) -> Step<()> {
+        let (start, end) = (self.on_disk(range.start).0, self.on_disk(range.end).0);
+        match self.volume.disk.cache(cx).forget(start + *from..end, false, cx) {
+            Some(next) => {
+                *from = next.saturating_sub(start);
+                Err(Stop::Pause(Interruption::KillOnly))
+            }
+            None => Ok(()),
+        }
     }
 }

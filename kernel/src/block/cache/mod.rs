@@ -348,22 +348,24 @@ impl Cache {
         }
     }
 
-    /// Forgets the pages of a range that nobody works on, those that are dirty as well if `with_dirty` says so: the device's content is another.
-    pub fn forget(&self, range: Range<u64>, with_dirty: bool, cx: &Cx) {
+    /// Forgets the pages of a range that nobody works on, those that are dirty as well if `with_dirty` says so: the device's content is another. Where there are many it says from where on there are more; `None` at the end.
+    pub fn forget(&self, range: Range<u64>, with_dirty: bool, cx: &Cx) -> Option<u64> {
+        const AT_ONCE: usize = 1024;
         let (mut at, end) = (
             (range.start / PAGE).min(u64::from(u32::MAX)) as u32,
             range.end.div_ceil(PAGE).min(u64::from(self.end())) as u32,
         );
         let mut content = self.content.lock(cx);
-        while let Some((index, page)) = content.pages.next(at).filter(|(index, _)| *index < end) {
+        for _ in 0..AT_ONCE {
+            let (index, page) = content.pages.next(at).filter(|(index, _)| *index < end)?;
             match page.state {
                 State::Clean | State::Failed(_) if !content.must_stay(page) => content.forget(index),
                 State::Dirty if with_dirty => content.forget(index),
                 _ => {}
             }
-            let Some(next) = index.checked_add(1) else { break };
-            at = next;
+            at = index.checked_add(1)?;
         }
+        Some(u64::from(at) * PAGE)
     }
 
     /// Forgets pages of a range, whatever is in them, and goes on from `at`. Where there are many it says where to go on; `None` when all are gone.

@@ -234,13 +234,14 @@ impl LoopDevice {
     }
 
     /// Lets its file go.
-    fn unbind(&self, disk: &Disk, cx: &Cx) {
-        let mut state = self.state.lock(cx);
-        state.is_ending = false;
-        let bound = state.bound.take();
-        drop(state);
-        disk.cache(cx).forget(0..u64::MAX, true, cx);
+    fn unbind_async(&self, cx: &mut Cx, disk: &Disk) {
+        // Nothing comes from it any more, and nobody gives it another file yet.
+        let bound = self.state.lock(cx).bound.take();
         self.sectors.store(0, Ordering::Relaxed);
+        while disk.cache(cx).forget(0..u64::MAX, true, cx).is_some() {
+            tasks::pause_async(cx);
+        }
+        self.state.lock(cx).is_ending = false;
         drop(bound);
         self.room.wake_all();
     }
@@ -357,8 +358,8 @@ impl Body for Worker {
             let outcome = self.disk.cache(cx).sync(0..u64::MAX, Depth::Written, &mut self.ending, Some(waker), cx);
             if !matches!(outcome, Err(Stop::BlockOnDevice)) {
                 self.ending = SyncProgress::default();
-                self.device.unbind(self.disk, cx);
                 tasks::finish_wait(cx);
+                self.device.unbind_async(cx, self.disk);
                 return Next::Again;
             }
         }

@@ -7,12 +7,12 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use super::device::{AUTOCLEAR, Bound, LoopDevice};
 use super::{Known, of_volume};
-use crate::block::{Depth, SECTOR, SyncProgress, Volume};
+use crate::block::{Cache, Depth, SECTOR, SyncProgress, Volume};
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
 use crate::fs::types::{self, Origin};
 use crate::fs::{FileKind, OpenFile, VfsCaller};
-use crate::step::Step;
+use crate::step::{Interruption, Step, Stop};
 use crate::user_memory::Argument;
 
 /// LO_FLAGS_*.
@@ -216,16 +216,22 @@ fn change_file(known: Known, fd: i32, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
         Ok(core::mem::replace(&mut bound.file, new))
     })?;
     drop(old);
-    known.disk.cache(cx).forget(0..u64::MAX, false, cx);
-    Ok(())
+    forget_all(&known.disk.cache(cx), cx)
+}
+
+/// Forgets what was read. A step that is run again goes on with it.
+fn forget_all(cache: &Cache, cx: &Cx) -> Step<()> {
+    match cache.forget(0..u64::MAX, false, cx) {
+        Some(_) => Err(Stop::Pause(Interruption::KillOnly)),
+        None => Ok(()),
+    }
 }
 
 /// Writes what is dirty, and forgets the rest.
 fn write_all(known: Known, cx: &Cx) -> Step<()> {
     let cache = known.disk.cache(cx);
     cache.sync(0..u64::MAX, Depth::Written, &mut SyncProgress::default(), None, cx)?;
-    cache.forget(0..u64::MAX, false, cx);
-    Ok(())
+    forget_all(&cache, cx)
 }
 
 fn set_status(known: Known, info: &Info, cx: &Cx) -> Step<()> {

@@ -206,7 +206,8 @@ impl<F: Format> Node<F> {
     /// Takes what is on the disk of a range out of the cache.
     pub(super) fn forget_content(&self, range: Range<u64>, cx: &Cx) {
         if let Ok(content) = self.content(cx) {
-            content.forget(range, false, cx);
+            // Of much, the rest goes when memory is needed.
+            let _ = content.forget(range, false, cx);
         }
     }
 

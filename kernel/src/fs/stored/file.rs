@@ -19,9 +19,6 @@ use crate::memory::Mappable;
 use crate::reclaim::Held;
 use crate::step::Step;
 
-/// So much of what a write has written is taken out of the cache again at once; the rest goes when memory is needed.
-const FORGOTTEN_AT_ONCE: u64 = 16 << 20;
-
 /// A regular file that was opened with O_DIRECT or O_DSYNC. One that was not, and gets O_DIRECT by fcntl(2), stays an [`InodeFile`]: O_DIRECT promises nothing that others could see.
 pub(super) struct DirectFile<F: Format> {
     inode: StrongRc<Inode>,
@@ -105,8 +102,7 @@ impl<F: Format> File for DirectFile<F> {
     ) -> Step<()> {
         self.file.sync(range.clone(), depth, progress, waker, cx)?;
         if self.is_direct() {
-            let end = range.end.min(range.start.saturating_add(FORGOTTEN_AT_ONCE));
-            Node::<F>::of(&self.inode.get(cx))?.forget_content(range.start..end, cx);
+            Node::<F>::of(&self.inode.get(cx))?.forget_content(range, cx);
         }
         Ok(())
     }
