@@ -34,6 +34,8 @@ classes! {
         Event = Cost::eager(3_000),
         /// A descriptor of one end of a pipe, which may be full.
         Pipe = Cost::eager(5_000),
+        /// A descriptor of a port to the host.
+        Port = Cost::eager(8_000),
         /// A descriptor of an end of a terminal.
         Terminal = Cost::eager(5_000),
         /// A descriptor of an epoll set.
@@ -72,7 +74,7 @@ pub fn assumed(class: Held) -> u64 {
 #[cfg(test)]
 fn is_descriptor(class: Held) -> bool {
     use Held::*;
-    matches!(class, File | Event | Pipe | Socket | Terminal | EpollSet)
+    matches!(class, File | Event | Pipe | Port | Socket | Terminal | EpollSet)
 }
 
 #[cfg(test)]

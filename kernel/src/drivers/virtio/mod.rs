@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `pci` | a device on PCI: features, status, queues, interrupts (2.1, 2.2, 3.1, 4.1) |
 //! | `queue` | a split virtqueue (2.7) |
+//! | `service` | what all drivers do alike: interrupts, the task that serves a device, its end |
 //! | `block` | disks (5.2) |
 //! | `console`, `port`, `rings` | streams of bytes to the host, with names (5.3): the device, one of its ports, its two queues |
 //! | `ninep` | directories of the host |
@@ -18,3 +19,6 @@ mod pci;
 pub mod port;
 pub mod queue;
 mod rings;
+mod service;
+#[cfg(test)]
+mod simulated;

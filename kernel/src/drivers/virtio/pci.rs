@@ -200,8 +200,8 @@ impl Transport {
         self.device.interrupt(entry.into(), core % cpu::count(), handler, id)
     }
 
-    /// Sets queue `number` up, of which the interrupt of entry `entry` tells. `None` if the device has no such queue, or there is no memory.
-    pub fn queue<T>(&self, number: u16, entry: u16) -> Option<(Queue<T>, Doorbell)> {
+    /// Sets queue `number` up, for requests of so many segments, of which the interrupt of entry `entry` tells. `None` if the device has no such queue, or there is no memory.
+    pub fn queue<T>(&self, number: u16, segments: usize, entry: u16) -> Option<(Queue<T>, Doorbell)> {
         self.common.write(QUEUE_SELECT, number);
         let most: u16 = self.common.read(QUEUE_SIZE);
         if most == 0 || self.common.read::<u16>(QUEUE_ENABLE) != 0 {
@@ -210,7 +210,7 @@ impl Transport {
         let size = most.min(MOST_DESCRIPTORS);
         let size = if size.is_power_of_two() { size } else { size.next_power_of_two() / 2 };
         let features = Features { indirect: self.has(INDIRECT), event_index: self.has(EVENT_INDEX) };
-        let queue = Queue::new(size, features, self.domain())?;
+        let queue = Queue::new(size, segments, features, self.domain())?;
         self.common.write(QUEUE_SIZE, size);
         self.common.write(QUEUE_VECTOR, entry);
         if self.common.read::<u16>(QUEUE_VECTOR) != entry {
