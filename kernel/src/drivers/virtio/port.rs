@@ -157,9 +157,12 @@ impl Port {
         self.state.lock(cx).is_broken
     }
 
-    /// From now on nothing goes through it.
+    /// The device is cut off: from now on nothing goes through it.
     pub fn give_up(&self, cx: &Cx) {
-        self.state.lock(cx).is_broken = true;
+        let mut state = self.state.lock(cx);
+        state.is_broken = true;
+        state.rings.abandon();
+        drop(state);
         self.wake_all();
     }
 
@@ -206,11 +209,11 @@ impl Port {
     pub fn close(&self) {
         self.state.with(|state| {
             (state.opened, state.is_lost) = (None, false);
-            state.is_broken |= state.rings.forget_received().is_err();
             if state.is_broken {
                 return;
             }
-            if state.rings.must_tell_receiver() {
+            state.is_broken = state.rings.forget_received().is_err();
+            if !state.is_broken && state.rings.must_tell_receiver() {
                 self.receive_bell.ring();
             }
         });

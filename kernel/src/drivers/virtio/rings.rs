@@ -142,6 +142,11 @@ impl Rings {
         Ok(count)
     }
 
+    /// The device is cut off: the buffers are free. Nothing goes through these rings any more.
+    pub fn abandon(&mut self) {
+        (self.memory, self.unread) = (None, None);
+    }
+
     /// Forgets what was received and not read.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ use tasks::{Body, Next, StaticRef};
 use super::pci::Transport;
 use super::queue::{Broken, Queue};
 use crate::sched::{self, Parameters};
+use crate::time::{self, Timeline};
 
 /// So many requests are taken out of a queue before others have their turn.
 pub const AT_ONCE: usize = 16;
@@ -151,6 +152,11 @@ pub trait Serve: Send + 'static {
 
     /// Cuts the device off. All that it had to do fails, and so does what comes.
     fn give_up(&self, cx: &Cx);
+
+    /// When the task looks again though nobody has woken it, in nanoseconds from now; `None`: never. For devices that have no interrupts, and for what no interrupt tells.
+    fn looks_again_after(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Starts a task that serves.
@@ -181,7 +187,10 @@ impl<S: Serve> Body for Service<S> {
                 tasks::finish_wait(cx);
                 return Next::Again;
             }
+            let after = if self.0.attached().is_gone() { None } else { self.0.looks_again_after() };
+            let alarm = after.map(|after| time::wake_at(Timeline::Boot, Timeline::Boot.now() + after, waker, cx));
             tasks::park_async(cx);
+            drop(alarm);
         }
     }
 }
