@@ -242,6 +242,10 @@ impl Serve for Reporter {
 
     fn work(&self, cx: &Cx) -> core::result::Result<bool, Broken> {
         let Some(reporting) = &self.0.reporting else { return Ok(false) };
+        if reporting.lock(cx).must_gather() {
+            // A page table that a core keeps at hand is all that is in use of the 2 MiB that it mapped, mostly.
+            frame::mm::gather();
+        }
         let mut reporting = reporting.lock(cx);
         if self.0.attached.is_gone() {
             return Ok(false);

@@ -20,11 +20,20 @@ pub const AT_ONCE: usize = 4;
 pub struct Reporting {
     queue: Queue<Vec<DmaIdle>>,
     doorbell: Doorbell,
+    /// How many frames were free when this was last asked.
+    available: usize,
 }
 
 impl Reporting {
     pub fn new((queue, doorbell): (Queue<Vec<DmaIdle>>, Doorbell)) -> Self {
-        Reporting { queue, doorbell }
+        Reporting { queue, doorbell, available: FRAMES.available() }
+    }
+
+    /// Whether so much has been used or freed since this was last asked that what cores keep at hand may lie in between.
+    pub fn must_gather(&mut self) -> bool {
+        const MUCH: usize = 512;
+        let available = FRAMES.available();
+        core::mem::replace(&mut self.available, available).abs_diff(available) >= MUCH
     }
 
     /// Takes back what was told of, and tells of some more; whether there was anything to do.
