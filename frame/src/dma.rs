@@ -4,10 +4,11 @@
 //! | --- | --- |
 //! | [`DmaCoherent`] | driver and device at the same time: rings, tables, headers. The driver's accesses are single words, atomic, or copies of bytes; never a reference |
 //! | [`DmaMap`] | the device alone, for one transfer: frames that were lent to it |
+//! | [`DmaIdle`] | nobody: frames that are not used, whose content the device may do away with |
 //!
-//! Both are made of untyped frames and of nothing else (invariant 6): whatever a device writes there, no type of the kernel's is broken by it.
+//! All are made of untyped frames and of nothing else (invariant 6): whatever a device writes there, no type of the kernel's is broken by it.
 //!
-//! *Addresses.* A device is told where memory is by a [`DeviceAddress`], which only the two types above give out, and which can only be written where the device looks for it. There is no way
+//! *Addresses.* A device is told where memory is by a [`DeviceAddress`], which only the types above give out, and which can only be written where the device looks for it. There is no way
 //! from a number to one. It is the physical address, with an IOMMU as well, which keeps the device from all addresses that it was not given ([`crate::iommu`]).
 //!
 //! *Who frees.* A frame must not become something else while a device may still write to it. What a device reaches belongs to its [`Domain`]. Dropping a [`DmaCoherent`] or a [`DmaMap`] frees its frames
@@ -24,7 +25,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use tasks::StaticRef;
 
 use crate::iommu::Translation;
-use crate::mm::{FrameNumber, PAGE_SIZE, Reader, UFrame, USegment, Writer};
+use crate::mm::{FrameNumber, PAGE_SIZE, Reader, UFrame, USegment, Writer, claim_idle, give_block, release_block};
 
 /// An address as a device knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +159,12 @@ impl DmaCoherent {
         self.store(offset, address.bits());
     }
 
+    /// Writes the number of the page where an address is, 32 bits at `offset`, a multiple of 4; false if it has more.
+    pub fn store_page_number(&self, offset: usize, address: DeviceAddress) -> bool {
+        let number = u32::try_from(address.bits() / PAGE_SIZE as u64);
+        number.map(|number| self.store(offset, number)).is_ok()
+    }
+
     /// To read bytes.
     pub fn reader(&self, offset: usize, len: usize) -> Reader<'_> {
         self.segment.reader(offset..offset.saturating_add(len))
@@ -231,6 +238,56 @@ impl Drop for DmaMap {
         if self.domain.take(self.frames.iter().map(UFrame::number)) {
             // SAFETY: it is not used again.
             unsafe { ManuallyDrop::drop(&mut self.frames) };
+        }
+    }
+}
+
+/// A block of frames that nobody uses, lent to a device that does away with their content: what lies behind them goes back to a host. The frame policy has given it out for that, and gets it back: from
+/// [`take_back`](Self::take_back) by the caller, who knows what the block is worth then, else when this is dropped.
+pub struct DmaIdle {
+    first: FrameNumber,
+    order: u8,
+    domain: &'static Domain,
+}
+
+impl DmaIdle {
+    /// Lends the block of `1 << order` frames that begins with `first`, which the policy has given. `None` if there is no memory for the tables of an IOMMU: then the policy has it back.
+    ///
+    /// # Panics
+    /// The policy has given out what does not exist, or is in use.
+    pub fn new(domain: &'static Domain, first: FrameNumber, order: u8) -> Option<Self> {
+        claim_idle(first, order);
+        let idle = DmaIdle { first, order, domain };
+        // Else it is dropped, which takes back what little the device may have got.
+        domain.give(numbers(first, order)).then_some(idle)
+    }
+
+    /// Where it is, for the device.
+    pub fn address(&self) -> DeviceAddress {
+        DeviceAddress::of(self.first, 0)
+    }
+
+    /// How many bytes it has.
+    pub fn len_bytes(&self) -> usize {
+        PAGE_SIZE << self.order
+    }
+
+    /// The device has said that it is done with it, or was never told of it: the block, whose frames are unused again, and which the caller gives to the policy.
+    pub fn take_back(self) -> (FrameNumber, u8) {
+        let block = ManuallyDrop::new(self);
+        // As for a transfer.
+        block.domain.take(numbers(block.first, block.order));
+        // SAFETY: `new` has made the frames this one's alone, and it is not used again.
+        unsafe { release_block(block.first, block.order) };
+        (block.first, block.order)
+    }
+}
+
+impl Drop for DmaIdle {
+    fn drop(&mut self) {
+        if self.domain.take(numbers(self.first, self.order)) {
+            // SAFETY: `new` has made the frames this one's alone.
+            unsafe { give_block(self.first, self.order) };
         }
     }
 }

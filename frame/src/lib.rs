@@ -57,6 +57,8 @@ pub mod user;
 #[cfg(not(target_os = "none"))]
 mod hosted;
 #[cfg(not(target_os = "none"))]
+pub use hosted::pci as simulated_pci;
+#[cfg(not(target_os = "none"))]
 pub use hosted::{irq, power, serial, time, user};
 
 #[cfg(target_os = "none")]

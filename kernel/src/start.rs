@@ -150,6 +150,8 @@ impl First {
     fn begin_async(&self, cx: &mut Cx) -> core::result::Result<Current, ()> {
         reboot::at_end(drivers::send_the_rest, cx);
         block::start_async(cx, drivers::virtio::block::find());
+        drivers::virtio::rng::start();
+        drivers::virtio::balloon::start();
         drivers::virtio::console::start_async(cx);
         fs::remote::start_async(cx, drivers::virtio::ninep::find());
         fs::filesystems::mount_root(self.info.take_initramfs(cx), cx).map_err(|error| match error {

@@ -118,6 +118,11 @@ pub fn work_for(owner: &'static AtomicU64) {
     core_local::here().payer.at.store(core::ptr::from_ref(owner).cast_mut(), Ordering::Relaxed);
 }
 
+/// The owner for whom this core works just now; 0: nobody.
+pub fn owner() -> u32 {
+    core_local::here().payer.owner() as u32 & !SHARED
+}
+
 /// Where a frame in use has its owner.
 #[inline(always)]
 pub(super) fn word(record: &Metadata) -> &AtomicU32 {

@@ -351,27 +351,52 @@ pub(super) fn take_block(order: u8, kind: Kind) -> Option<FrameNumber> {
         }
         found
     })?;
+    claim_block(first, order, kind);
+    Some(first)
+}
+
+/// Makes each frame of a block that the policy has given one of `kind` with one reference.
+///
+/// # Panics
+/// There is no such block, or it is in use.
+fn claim_block(first: FrameNumber, order: u8, kind: Kind) {
     check(first, order);
     machine::provide(first, 1 << order);
     for number in first.0..first.0 + (1 << order) {
         // SAFETY: `check` found all of them in range.
         unsafe { Metadata::of(FrameNumber(number)) }.claim(kind);
     }
-    Some(first)
 }
 
-/// Takes back a block that [`take_block`] gave.
+/// Makes a block that the policy has given one of untyped memory.
+///
+/// # Panics
+/// There is no such block, or it is in use.
+pub(crate) fn claim_idle(first: FrameNumber, order: u8) {
+    claim_block(first, order, Kind::Untyped);
+}
+
+/// Takes back a block that [`take_block`] gave, or [`claim_idle`].
 ///
 /// # Safety
 /// As for [`give`], for each of the frames.
-pub(super) unsafe fn give_block(first: FrameNumber, order: u8) {
+pub(crate) unsafe fn give_block(first: FrameNumber, order: u8) {
+    // SAFETY: the caller's promise.
+    unsafe { release_block(first, order) };
+    if let Some(policy) = policy() {
+        policy.free(first, order);
+    }
+}
+
+/// Makes the frames of a block unused, which the policy is told by the caller.
+///
+/// # Safety
+/// As for [`give`], for each of the frames.
+pub(crate) unsafe fn release_block(first: FrameNumber, order: u8) {
     machine::withdraw(first, 1 << order);
     for number in first.0..first.0 + (1 << order) {
         // SAFETY: frames in use have numbers in range.
         unsafe { Metadata::of(FrameNumber(number)) }.state.store(0, Ordering::Release);
-    }
-    if let Some(policy) = policy() {
-        policy.free(first, order);
     }
 }
 
@@ -400,7 +425,7 @@ pub(super) unsafe fn give_reserved(first: FrameNumber, count: usize) {
 /// # Panics
 /// It does not, or is not.
 pub(super) fn check(first: FrameNumber, order: u8) {
-    if first.0 as usize + (1 << order) > end_of_memory() {
+    if order > MAX_ORDER || first.0 as usize + (1 << order) > end_of_memory() {
         panic!("the frame policy handed out a frame that does not exist");
     }
     if !first.0.is_multiple_of(1 << order) {

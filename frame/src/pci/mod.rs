@@ -20,8 +20,11 @@ mod window;
 pub use bus::{FunctionId, Identity};
 pub use window::{MmioWindow, Ones};
 
+pub(crate) use bus::ConfigAccess;
 #[cfg(target_os = "none")]
-pub(crate) use bus::{ConfigAccess, Hole};
+pub(crate) use bus::Hole;
+#[cfg(not(target_os = "none"))]
+pub(crate) use bus::capabilities;
 
 #[cfg(target_os = "none")]
 mod device;

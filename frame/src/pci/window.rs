@@ -2,14 +2,19 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg(not(target_os = "none"))]
+use crate::hosted::pci::Simulated;
 use crate::mm::Word;
 
 /// A range of a device's registers. Accesses beyond its end, or not at a multiple of their size, reach nothing: they read ones and write nothing, as on a bus where nobody answers.
-#[derive(Debug)]
+#[cfg_attr(target_os = "none", derive(Debug))]
 pub struct MmioWindow {
-    /// Where it is mapped. (A pointer that several cores may have.)
+    /// Where it is mapped. (A pointer that several cores may have.) On a host: where it begins in the range of its device.
     base: AtomicUsize,
     len: usize,
+    /// The device, and which of its ranges it is.
+    #[cfg(not(target_os = "none"))]
+    simulated: (&'static dyn Simulated, usize),
 }
 
 impl MmioWindow {
@@ -20,11 +25,22 @@ impl MmioWindow {
         MmioWindow { base: AtomicUsize::new(base), len }
     }
 
+    /// A window onto registers of a device that a test simulates.
+    #[cfg(not(target_os = "none"))]
+    pub(crate) fn simulated(device: &'static dyn Simulated, bar: usize, offset: usize, len: usize) -> Self {
+        MmioWindow { base: AtomicUsize::new(offset), len, simulated: (device, bar) }
+    }
+
     /// A part of it; `None` if it is not within.
     pub fn part(&self, offset: usize, len: usize) -> Option<Self> {
         let is_within = offset.checked_add(len).is_some_and(|end| end <= self.len);
         let base = self.base.load(Ordering::Relaxed).wrapping_add(offset);
-        is_within.then(|| MmioWindow { base: AtomicUsize::new(base), len })
+        is_within.then(|| MmioWindow {
+            base: AtomicUsize::new(base),
+            len,
+            #[cfg(not(target_os = "none"))]
+            simulated: self.simulated,
+        })
     }
 
     /// How many bytes it has.
@@ -37,24 +53,44 @@ impl MmioWindow {
         self.len == 0
     }
 
-    fn register<T: Word>(&self, offset: usize) -> Option<*mut T> {
+    /// Where a register is, if one is there.
+    fn register<T>(&self, offset: usize) -> Option<usize> {
         let is_within = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= self.len);
         let at = self.base.load(Ordering::Relaxed).wrapping_add(offset);
-        (is_within && at.is_multiple_of(size_of::<T>())).then(|| core::ptr::with_exposed_provenance_mut(at))
+        (is_within && at.is_multiple_of(size_of::<T>())).then_some(at)
     }
 
     /// Reads a register.
+    #[cfg(target_os = "none")]
     pub fn read<T: Word + Ones>(&self, offset: usize) -> T {
+        let register = self.register::<T>(offset).map(core::ptr::with_exposed_provenance::<T>);
         // SAFETY: within the window, by the promise that `new` was made.
-        self.register::<T>(offset).map_or(T::ONES, |register| unsafe { register.read_volatile() })
+        register.map_or(T::ONES, |register| unsafe { register.read_volatile() })
     }
 
     /// Writes a register. The device sees it behind all that was written to memory before.
+    #[cfg(target_os = "none")]
     pub fn write<T: Word>(&self, offset: usize, value: T) {
         core::sync::atomic::fence(Ordering::Release);
-        if let Some(register) = self.register::<T>(offset) {
+        if let Some(register) = self.register::<T>(offset).map(core::ptr::with_exposed_provenance_mut::<T>) {
             // SAFETY: as for `read`.
             unsafe { register.write_volatile(value) };
+        }
+    }
+
+    /// Reads a register.
+    #[cfg(not(target_os = "none"))]
+    pub fn read<T: Word + Ones>(&self, offset: usize) -> T {
+        let (device, bar) = self.simulated;
+        self.register::<T>(offset).map_or(T::ONES, |at| T::of_bits(device.read(bar, at, size_of::<T>())))
+    }
+
+    /// Writes a register.
+    #[cfg(not(target_os = "none"))]
+    pub fn write<T: Word + Ones>(&self, offset: usize, value: T) {
+        let (device, bar) = self.simulated;
+        if let Some(at) = self.register::<T>(offset) {
+            device.write(bar, at, size_of::<T>(), value.bits());
         }
     }
 
@@ -69,10 +105,26 @@ impl MmioWindow {
 pub trait Ones {
     /// All bits are 1.
     const ONES: Self;
+    /// The lower bits of a register.
+    #[cfg(not(target_os = "none"))]
+    fn of_bits(bits: u64) -> Self;
+    /// As the lower bits of a register.
+    #[cfg(not(target_os = "none"))]
+    fn bits(self) -> u64;
 }
 
 macro_rules! ones {
-    ($($word:ident)*) => { $(impl Ones for $word { const ONES: Self = $word::MAX; })* };
+    ($($word:ident)*) => { $(impl Ones for $word {
+        const ONES: Self = $word::MAX;
+        #[cfg(not(target_os = "none"))]
+        fn of_bits(bits: u64) -> Self {
+            bits as $word
+        }
+        #[cfg(not(target_os = "none"))]
+        fn bits(self) -> u64 {
+            u64::from(self)
+        }
+    })* };
 }
 
 ones!(u8 u16 u32 u64);

@@ -5,6 +5,7 @@
 //! | 1 | 3 5 7 8 9 11 | null zero full random urandom kmsg | [`memory`] |
 //! | 4 | 64.. | ttyS0 to ttyS3 | [`tty`] |
 //! | 5 | 0 1 2 | tty console ptmx | [`tty`] |
+//! | 10 | 183 | hwrng | [`virtio`] |
 //! | 136 | any | pts/N | [`tty`] |
 //! | 7 (block) | any | loop0 ... | [`loops`] |
 //! | 10 | 237 | loop-control | [`loops`] |
@@ -45,6 +46,7 @@ pub const DRIVERS: &[Driver] = &[
         Ok(tty::open_serial(0, flags | OpenFlags::NO_CONTROLLING_TTY, Current::of(me)?, cx)?)
     }),
     driver(5, 2, 2, |_, _, me, cx| Ok(tty::open_master(Current::of(me)?, cx)?)),
+    driver(HWRNG.major, HWRNG.minor, HWRNG.minor, |_, _, _, _| Ok(virtio::rng::open()?)),
     driver(loops::CONTROL.major, loops::CONTROL.minor, loops::CONTROL.minor, |_, _, _, _| Ok(Box::new(loops::Control))),
     Driver {
         kind: FileKind::BlockDevice,
@@ -64,7 +66,10 @@ pub const DRIVERS: &[Driver] = &[
     driver(136, 0, u32::MAX, |device, flags, me, cx| Ok(tty::open_slave(device.minor, flags, Current::of(me)?, cx)?)),
 ];
 
-/// What devtmpfs (`/dev`) holds at boot.
+/// The number of `/dev/hwrng`, which is there if a device is.
+pub const HWRNG: DeviceNumber = DeviceNumber { major: 10, minor: 183 };
+
+/// What devtmpfs (`/dev`) holds at boot, beside disks, ports and [`HWRNG`].
 pub const NODES: &[DeviceNode] = &[
     node("null", 1, 3, 0o666),
     node("zero", 1, 5, 0o666),

@@ -1,12 +1,15 @@
 //! Random bytes, by ChaCha20 (RFC 8439) as a generator with fast key erasure: each request gets a key of its own, and the generator's
 //! key is replaced before anything is given out, so what was given out cannot be computed from the state that is left.
 //!
-//! Seeded from the processor's random numbers and the clock. Programs have generators of their own (`user/vdso`), with keys from here: a page that they
+//! Seeded from the processor's random numbers and the clock, and by [whoever has better ones](seed_by), who is asked again from time to time. Programs have generators of their own (`user/vdso`), with keys from here: a page that they
 //! read says of which generation keys are, and the next one begins when something is mixed in.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use frame::Cx;
 use frame::mm::{UFrame, Writer};
-use refs::SpinLock;
+use refs::{SpinLock, WaitList};
+use tasks::StaticRef;
 use vdso::page::Word;
 
 use crate::step::Step;
@@ -16,6 +19,17 @@ static GENERATOR: SpinLock<Generator> =
 
 /// The generation, and the page that says it.
 static GENERATION: SpinLock<(u64, Option<UFrame>)> = SpinLock::new((0, None));
+
+/// Who waits there has seeds, and is woken when one is wanted.
+static SEEDER: StaticRef<WaitList> = StaticRef::none();
+static WANTS_SEED: AtomicBool = AtomicBool::new(true);
+/// How many requests there were since somebody was asked for one, and when that was, in nanoseconds since boot.
+static REQUESTS: AtomicU32 = AtomicU32::new(0);
+static ASKED_AT: AtomicU64 = AtomicU64::new(0);
+
+/// A seed is wanted after so many requests, but not sooner than after so many nanoseconds: as on Linux, a minute.
+const REQUESTS_OF_SEED: u32 = 256;
+const SEED_LASTS: u64 = 60_000_000_000;
 
 struct Generator {
     key: [u32; 8],
@@ -40,6 +54,7 @@ const AT_ONCE: usize = 1 << 12;
 /// # Errors
 /// User memory faulted behind the first byte.
 pub fn fill(to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
+    count_request();
     let key = GENERATOR.lock(cx).next_key();
     let wanted = to.remaining().min(AT_ONCE);
     let (mut count, mut counter) = (0, 0);
@@ -77,7 +92,41 @@ fn begin_generation() {
 
 /// Some random bytes for the kernel itself.
 pub fn bytes<const N: usize>(cx: &Cx) -> [u8; N] {
+    count_request();
     GENERATOR.lock(cx).take()
+}
+
+/// From now on whoever waits there is asked for seeds, the first one at once. Called once, at boot.
+pub fn seed_by(waiters: &'static WaitList) {
+    SEEDER.set(Some(waiters));
+}
+
+/// Whether a seed is wanted, which is told once. It is to be [mixed in](mix).
+pub fn wants_seed() -> bool {
+    WANTS_SEED.load(Ordering::Relaxed) && WANTS_SEED.swap(false, Ordering::Relaxed)
+}
+
+/// One more request: after some a seed is wanted.
+#[inline]
+fn count_request() {
+    // Where several cores count at once, one that is lost is no matter.
+    let count = REQUESTS.load(Ordering::Relaxed) + 1;
+    REQUESTS.store(count % REQUESTS_OF_SEED, Ordering::Relaxed);
+    if count >= REQUESTS_OF_SEED {
+        ask_for_seed();
+    }
+}
+
+#[cold]
+fn ask_for_seed() {
+    let now = frame::time::now();
+    if now.saturating_sub(ASKED_AT.load(Ordering::Relaxed)) > SEED_LASTS {
+        ASKED_AT.store(now, Ordering::Relaxed);
+        WANTS_SEED.store(true, Ordering::Relaxed);
+        if let Some(seeder) = SEEDER.get() {
+            seeder.wake_all();
+        }
+    }
 }
 
 /// Mixes bytes into the generator's state. Whatever they are, they make nothing more predictable.

@@ -86,7 +86,7 @@ impl File for PortFile {
     }
 
     fn class(&self) -> Held {
-        Held::Pipe
+        Held::Port
     }
 
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {

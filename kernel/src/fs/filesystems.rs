@@ -23,7 +23,7 @@ use super::types::{Origin, check_name, register_types};
 use super::{Creation, DeviceNumber, FileKind, FileSystemType, Instance, MOUNTS, Mount, MountFlags, Path};
 use super::{devpts, sysfs};
 use crate::block;
-use crate::drivers::{DRIVERS, NODES, vport};
+use crate::drivers::{self, DRIVERS, NODES, virtio, vport};
 use crate::error::{Errno, Result};
 use crate::step::at_once;
 
@@ -47,7 +47,7 @@ const TYPES: &[FileSystemType] = &[
     },
     FileSystemType {
         name: "sysfs",
-        origin: Origin::Memory(|_, cx| sysfs::new(ports(cx), cx)),
+        origin: Origin::Memory(|_, cx| sysfs::new(ports(cx), hwrng(), cx)),
         check: |option| check_name(option, &[]),
     },
     FileSystemType {
@@ -107,6 +107,11 @@ fn ports(cx: &Cx) -> Vec<sysfs::Port> {
     vport::ports(cx).into_iter().map(shown).collect()
 }
 
+/// The source of random numbers, as sysfs shows it.
+fn hwrng() -> Option<sysfs::Hwrng> {
+    virtio::rng::is_there().then_some(sysfs::Hwrng { name: virtio::rng::NAME, device: drivers::HWRNG })
+}
+
 /// The one instance of devtmpfs.
 static DEVICES: SpinLock<Option<Instance>> = SpinLock::new(None);
 
@@ -143,7 +148,9 @@ fn devices(cx: &Cx) -> Result<Instance> {
     let disks = volumes.map(|volume| (FileKind::BlockDevice, 0o660, volume.name(), (volume.major(), volume.minor())));
     let ports = vport::ports(cx).into_iter();
     let ports = ports.map(|port| (FileKind::CharacterDevice, 0o600, port.file, (vport::MAJOR, port.minor)));
-    for (kind, permissions, name, (major, minor)) in disks.chain(ports) {
+    let hwrng = virtio::rng::is_there()
+        .then(|| (FileKind::CharacterDevice, 0o600, "hwrng".into(), (drivers::HWRNG.major, drivers::HWRNG.minor)));
+    for (kind, permissions, name, (major, minor)) in disks.chain(ports).chain(hwrng) {
         let device = DeviceNumber { major, minor };
         let what = Creation { kind, permissions, uid: 0, gid: 0, device, target: &[] };
         at_once(root.ops.create(&root, name.as_bytes(), &what, cx))?;

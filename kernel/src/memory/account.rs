@@ -472,6 +472,47 @@ fn charge(owner: u32, frames: u32, need: Need) -> Charged {
     }
 }
 
+/// Frames that an account is charged for though no program of its has them, until this is dropped: memory of the kernel's that it uses alone.
+///
+/// Owner: whatever has that memory. Its end takes as long as the tree is deep.
+pub struct Charge {
+    owner: u32,
+    frames: u32,
+}
+
+impl Charge {
+    /// Charges whom the core works for just now, if that is anybody.
+    ///
+    /// # Errors
+    /// ENOMEM: it may not have so many more.
+    pub fn new(frames: u32) -> Result<Self> {
+        let owner = frame::mm::owner();
+        match try_charge(owner, frames).or_else(|(answer, full)| match answer {
+            // Others may have in stock what it is refused.
+            Charged::Refused => {
+                gather(full);
+                try_charge(owner, frames)
+            }
+            _ => Err((answer, full)),
+        }) {
+            Ok(()) => Ok(Charge { owner, frames }),
+            Err((Charged::Refused, full)) => {
+                if let Some(full) = find(full) {
+                    full.count_event(AccountEvent::Max);
+                }
+                Err(Errno::ENOMEM)
+            }
+            Err(_) => Ok(Charge { owner: 0, frames }),
+        }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        give_back(self.owner, self.frames);
+    }
+}
+
 /// Charges at every level, or at none: then what the answer is, and whose it is.
 fn try_charge(owner: u32, frames: u32) -> core::result::Result<(), (Charged, u32)> {
     let mut number = owner;

@@ -37,10 +37,13 @@ mod unmap;
 mod vdso;
 mod vma;
 
+use alloc::boxed::Box;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use frame::Cx;
 use frame::mm::{FramePolicy, SizeClass, UFrame};
 use refs::StrongRc;
+use tasks::StaticRef;
 
 use crate::error::{Errno, Result};
 use crate::step::{Absent, Stop};
@@ -75,6 +78,7 @@ static EXHAUSTED: AtomicUsize = AtomicUsize::new(0);
 /// Sets the reserve of frames aside, and makes what every program has mapped: code, and the page of data (`clocks`) that it reads. Called once, before the
 /// first program.
 pub fn start(clocks: UFrame) {
+    buddy::FRAMES.begin();
     vdso::start(clocks);
     overcommit::start();
     EXHAUSTED.store(reserve(frame::mm::frame_count()) / 4, Ordering::Relaxed);
@@ -156,6 +160,20 @@ pub fn gather() -> bool {
     remains::settle_some();
     frame::mm::gather();
     has_memory()
+}
+
+/// Whoever has memory that belongs to nobody just now.
+static MORE: StaticRef<fn(&Cx) -> bool> = StaticRef::none();
+
+/// Says who is asked for memory before somebody is ended for want of it. It says whether it gave some, and takes no lock but of drivers. Called once, at boot.
+pub fn ask_for_more_by(more: fn(&Cx) -> bool) {
+    MORE.set(Some(Box::leak(Box::new(more))));
+}
+
+/// Asks for memory that belongs to nobody just now; whether there was some.
+#[cold]
+pub fn ask_for_more(cx: &Cx) -> bool {
+    MORE.get().is_some_and(|more| more(cx))
 }
 
 /// Why a page cannot be made accessible, as the signal that says so.

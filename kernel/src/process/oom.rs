@@ -120,6 +120,10 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
     if memory::gather() || !search.has_asked_others() {
         return Ok(());
     }
+    // Before anybody ends.
+    if memory::ask_for_more(cx) {
+        return Ok(());
+    }
     let mut looked_at = 0;
     // No list of them: there is no memory.
     while let Some((id, process)) = PROCESSES.next(search.at, cx) {

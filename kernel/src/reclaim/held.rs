@@ -34,6 +34,8 @@ classes! {
         Event = Cost::eager(3_000),
         /// A descriptor of one end of a pipe, which may be full.
         Pipe = Cost::eager(5_000),
+        /// A descriptor of a port to the host.
+        Port = Cost::eager(8_000),
         /// A descriptor of an end of a terminal.
         Terminal = Cost::eager(5_000),
         /// A descriptor of an epoll set.
@@ -76,7 +78,7 @@ pub fn assumed(class: Held) -> u64 {
 #[cfg(test)]
 fn is_descriptor(class: Held) -> bool {
     use Held::*;
-    matches!(class, File | Event | Pipe | Socket | Terminal | EpollSet)
+    matches!(class, File | Event | Pipe | Port | Socket | Terminal | EpollSet)
 }
 
 #[cfg(test)]
@@ -93,6 +95,8 @@ mod tests {
     fn a_reserved_descriptor_costs_as_much_as_any_that_it_may_become() {
         for &class in Held::ALL.iter().filter(|&&class| is_descriptor(class)) {
             assert!(assumed(class) <= assumed(Held::Reserved), "{class:?}");
+            // A table of descriptors can hold it.
+            assert!((Held::Reserved as usize..=Held::Socket as usize).contains(&(class as usize)), "{class:?}");
         }
     }
 }

@@ -46,7 +46,7 @@ pub type OfProcess = Holdings<{ Held::Process as usize }, 3>;
 /// Mappings of objects.
 pub type OfMemory = Holdings<{ Held::Mapping as usize }, 1>;
 /// Descriptors, and what a table of them has room for.
-pub type OfDescriptors = Holdings<{ Held::Reserved as usize }, 8>;
+pub type OfDescriptors = Holdings<{ Held::Reserved as usize }, { Held::Socket as usize - Held::Reserved as usize + 1 }>;
 /// Connections, messages, and descriptors in them.
 pub type OfInbox = Holdings<{ Held::Socket as usize }, 3>;
 /// What an inotify instance watches.

@@ -27,6 +27,14 @@ pub struct MachineArguments {
     #[arg(long)]
     iommu: bool,
 
+    /// Gives memory that the machine does not use back to this one, and lets it ask for more (a balloon).
+    #[arg(long)]
+    balloon: bool,
+
+    /// Gives the machine a source of this one's random numbers, /dev/hwrng.
+    #[arg(long)]
+    rng: bool,
+
     /// Who executes the machine's instructions: auto takes kvm where it works.
     #[arg(long, value_name = "auto|tcg|kvm", default_value = "auto")]
     accel: Accel,
@@ -48,6 +56,18 @@ impl MachineArguments {
         let cpus = self.cpus.unwrap_or_else(Cpus::of_host);
         let disks = self.disk.clone();
         let (volumes, has_iommu, accel) = (self.volume.clone(), self.iommu, self.accel);
-        Ok(Machine { memory: self.memory, cpus, disks, volumes, has_iommu, accel, console, ..Machine::new(kernel) })
+        let (has_balloon, has_rng) = (self.balloon, self.rng);
+        Ok(Machine {
+            memory: self.memory,
+            cpus,
+            disks,
+            volumes,
+            has_iommu,
+            has_balloon,
+            has_rng,
+            accel,
+            console,
+            ..Machine::new(kernel)
+        })
     }
 }

@@ -64,6 +64,10 @@ pub struct Machine {
     pub root_directory: Option<PathBuf>,
     /// Whether it has an IOMMU, which keeps its devices from memory that they were not given.
     pub has_iommu: bool,
+    /// Whether it has a source of the host's random numbers.
+    pub has_rng: bool,
+    /// Whether memory that it does not use goes back to the host, and the host can ask for more by a balloon.
+    pub has_balloon: bool,
     /// Who executes its instructions.
     pub accel: Accel,
     /// QEMU's processor model.
@@ -92,6 +96,8 @@ impl Machine {
             root_words: Vec::new(),
             root_directory: None,
             has_iommu: false,
+            has_rng: false,
+            has_balloon: false,
             accel: Accel::Auto,
             cpu: "max,-la57".into(),
             kernel_options: String::new(),

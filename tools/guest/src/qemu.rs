@@ -110,6 +110,14 @@ impl Qemu {
             .args(["-serial", "chardev:console", "-serial", "chardev:serial"])
             .args(["-device", &format!("virtio-serial-pci,max_ports=2,disable-legacy=on,iommu_platform={behind}")])
             .args(["-device", &format!("virtserialport,nr=1,chardev=port,name={PORT_NAME}")]);
+        if machine.has_rng {
+            let device = format!("virtio-rng-pci,rng=rng,disable-legacy=on,iommu_platform={behind}");
+            command.args(["-object", "rng-builtin,id=rng", "-device", &device]);
+        }
+        if machine.has_balloon {
+            let device = "virtio-balloon-pci,free-page-reporting=on,deflate-on-oom=on,disable-legacy=on";
+            command.args(["-device", &format!("{device},iommu_platform={behind}")]);
+        }
         for (number, disk) in machine.disks.iter().enumerate() {
             command.args(disk.arguments(number, machine.cpus.count(), machine.has_iommu));
         }

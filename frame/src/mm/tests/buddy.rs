@@ -101,3 +101,41 @@ fn orders_beyond_the_largest_are_refused() {
     FRAMES.free(FrameNumber(0), u8::MAX);
     assert_eq!(FRAMES.available(), before);
 }
+
+#[test]
+fn reported_blocks_are_taken_last_and_stay_reported_while_they_are_large_and_whole() {
+    let _machine = Machine::new();
+    let before = FRAMES.available();
+    // All is used once, however the tests before have left it.
+    FRAMES.begin();
+    let blocks: Vec<_> = core::iter::from_fn(|| FRAMES.allocate(MAX_ORDER)).collect();
+    blocks.iter().for_each(|first| FRAMES.free(*first, MAX_ORDER));
+    let mut all = Vec::new();
+    while let Some((first, order)) = FRAMES.take_unreported() {
+        assert!(order >= 9 && FRAMES.available() < before);
+        FRAMES.give_reported(first, order);
+        all.push((first, order));
+        assert!(all.len() <= before / 512, "it never ends");
+    }
+    assert!(all.len() >= blocks.len() && FRAMES.available() == before);
+    // What is small is not reported, and is taken first.
+    let frame = FRAMES.allocate(0).expect("there is memory");
+    let is_reported = |(first, order): &(FrameNumber, u8)| (first.0..first.0 + (1 << order)).contains(&frame.0);
+    assert!(!all.iter().any(is_reported));
+    FRAMES.free(frame, 0);
+    // Half of a reported block is taken: the other half is reported. Together they are not.
+    let half = FRAMES.allocate(9).expect("there is memory");
+    assert_eq!(FRAMES.take_unreported(), None);
+    FRAMES.free(half, 9);
+    let (first, order) = FRAMES.take_unreported().expect("it was used");
+    assert!((first.0..first.0 + (1 << order)).contains(&half.0));
+    FRAMES.give_reported(first, order);
+    // Both halves are reported: so is what they make.
+    let block = FRAMES.allocate(10).expect("there is memory");
+    FRAMES.give_reported(block, 9);
+    FRAMES.give_reported(FrameNumber(block.0 + 512), 9);
+    assert_eq!(FRAMES.take_unreported(), None);
+    assert_eq!(FRAMES.allocate(10), Some(block));
+    FRAMES.free(block, 10);
+    assert_eq!(FRAMES.available(), before);
+}

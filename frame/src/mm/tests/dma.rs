@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::dma::{DmaCoherent, DmaMap, simulated};
+use crate::dma::{DmaCoherent, DmaIdle, DmaMap, simulated};
 use crate::iommu::{Forget, Tables, Translation};
 
 #[test]
@@ -135,4 +135,37 @@ fn units_forget_frames_before_they_come_back() {
     assert_eq!(forgotten(), [(7, None)]);
     assert!(translation.unmap(frames((1 << 27) - 2..1 << 27)), "none of them was lent");
     assert!(forgotten().is_empty());
+}
+
+#[test]
+fn a_block_that_a_device_empties_is_nobody_s_until_it_is_taken_back() {
+    use super::policies::buddy::FRAMES;
+    let machine = Machine::new();
+    let domain = simulated::domain();
+    simulated::allow(domain);
+    let before = FRAMES.available();
+    let first = FRAMES.allocate(4).expect("there is memory");
+    let idle = DmaIdle::new(domain, first, 4).expect("there is no IOMMU");
+    assert_eq!(
+        (idle.len_bytes(), simulated::number(idle.address())),
+        (16 * PAGE_SIZE, u64::from(first.0) * PAGE_SIZE as u64)
+    );
+    assert!(simulated::write(simulated::number(idle.address()), &[0; 100]));
+    assert_eq!(idle.take_back(), (first, 4));
+    FRAMES.free(first, 4);
+    assert_eq!(FRAMES.available(), before);
+    // One that is dropped goes back by itself once the device is cut off.
+    let first = FRAMES.allocate(4).expect("there is memory");
+    let idle = DmaIdle::new(domain, first, 4).expect("there is no IOMMU");
+    simulated::cut_off(domain);
+    drop(idle);
+    assert_eq!((FRAMES.available(), machine.used()), (before, 0));
+}
+
+#[test]
+#[should_panic(expected = "in use")]
+fn a_block_that_is_in_use_is_not_lent_to_be_emptied() {
+    let _machine = Machine::new();
+    let frame = frame_of(1);
+    DmaIdle::new(simulated::domain(), frame.number(), 0);
 }

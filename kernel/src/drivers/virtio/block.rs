@@ -1,26 +1,24 @@
 //! Disks (virtio-blk, 5.2).
 //!
-//! There is a queue for each core, as far as the device has so many, and a task for each queue that takes out what the device has done. The interrupt's handler only wakes that.
+//! There is a queue for each core, as far as the device has so many, and a [task](super::service) for each queue that takes out what the device has done.
 //!
 //! Owner: a disk lives for ever. A request is the queue's from [`submit`](BlockDevice::submit) until the task tells its owner. A device that breaks the rules, or that an IOMMU has stopped, is cut off, and what it had to do fails at once.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::dma::{DeviceAddress, DmaCoherent, DmaMap, Domain};
-use frame::irq::IrqCx;
 use frame::mm::PAGE_SIZE;
 use frame::pci::{Interrupt, MmioWindow};
 use refs::{SpinLock, WaitList};
-use tasks::{Body, Next, StaticRef};
 
 use super::pci::{Doorbell, Transport};
-use super::queue::{Queue, Segment};
+use super::queue::{Broken, DIRECT_DESCRIPTORS, Queue, Segment};
+use super::service::{self, Attached, Bell, Serve, take_done};
 use crate::block::{BlockDevice, Limits, Operation, Refused, Request, SECTOR, Statistics};
 use crate::error::{Errno, Result};
-use crate::sched::{self, Parameters};
+use crate::sched::Parameters;
 
 /// The type of device, and the number that such devices had before version 1.
 const KIND: u16 = 2;
@@ -54,35 +52,20 @@ const NOT_YET: u8 = 0xff;
 
 /// So many frames a request has at most: a mebibyte.
 const MOST_FRAMES: usize = 256;
-/// So many are taken out of a queue before others have their turn.
-const AT_ONCE: usize = 16;
-
-/// Where the tasks of queues wait, by the number that the handler is called with.
-const MOST_QUEUES: usize = 256;
-static DONE_IN: [StaticRef<WaitList>; MOST_QUEUES] = [const { StaticRef::none() }; MOST_QUEUES];
-static QUEUES: AtomicUsize = AtomicUsize::new(0);
-
-fn interrupted(_irq: &IrqCx, number: usize) {
-    if let Some(done) = DONE_IN.get(number).and_then(StaticRef::get) {
-        done.wake_all();
-    }
-}
 
 /// A disk.
 struct Disk {
-    transport: Transport,
+    attached: Attached,
     limits: Limits,
     queues: Vec<DiskQueue>,
     room: WaitList,
     statistics: Statistics,
-    is_gone: AtomicBool,
 }
 
 struct DiskQueue {
     ring: SpinLock<Ring>,
     doorbell: Doorbell,
-    /// The number that the interrupt's handler is called with.
-    id: usize,
+    bell: Bell,
     done: &'static WaitList,
     _interrupt: Interrupt,
 }
@@ -202,31 +185,27 @@ impl Disk {
         limits.depth = queues.iter().map(|queue| queue.ring.with(|ring| ring.queue.slots())).sum();
         // The first queue's task looks whether it was stopped.
         if let Some(queue) = queues.first() {
-            transport.on_fault(interrupted, queue.id);
+            queue.bell.hear_of_faults(&transport);
         }
         transport.begin();
         let disk: &'static Disk = Box::leak(Box::new(Disk {
-            transport,
+            attached: Attached::new(transport, "the virtual disk"),
             limits,
             queues,
             room: WaitList::new(),
             statistics: Statistics::default(),
-            is_gone: AtomicBool::new(false),
         }));
         for number in 0..disk.queues.len() {
-            let task = Box::new(Completer { disk, number });
-            tasks::spawn(&sched::SCHEDULER, task, |words, _| sched::initialise(words, Parameters::default(), None));
+            service::start(Completer { disk, number }, Parameters::default());
         }
         Ok(disk)
     }
 
     /// The device has said what cannot be: from now on everything fails.
     fn give_up(&self, cx: &Cx) {
-        if self.is_gone.swap(true, Ordering::SeqCst) {
+        if !self.attached.cut_off() {
             return;
         }
-        crate::log!("the virtual disk at {} breaks the rules: it is cut off", self.transport.place());
-        self.transport.fail();
         for queue in &self.queues {
             // Who comes later finds that it is gone.
             let rest = queue.ring.lock(cx).queue.take_all();
@@ -248,14 +227,20 @@ impl Disk {
 
 /// A queue of the device; `None` if it has none of that number.
 fn queue(transport: &Transport, number: usize, largest_segment: u32) -> Option<DiskQueue> {
-    let id = QUEUES.fetch_add(1, Ordering::Relaxed);
-    let done: &'static WaitList = Box::leak(Box::new(WaitList::new()));
-    DONE_IN.get(id)?.set(Some(done));
-    let interrupt = transport.interrupt(number as u16, number, interrupted, id)?;
-    let (queue, doorbell) = transport.queue(number as u16, number as u16)?;
+    let (bell, done) = Bell::with_waiters()?;
+    let interrupt = bell.interrupt(transport, number as u16, number)?;
+    let (queue, doorbell) = transport.queue(number as u16, DIRECT_DESCRIPTORS, number as u16)?;
     let headers = DmaCoherent::new(transport.domain(), 0)?;
     let ring = SpinLock::new(Ring { queue, headers, largest_segment });
-    Some(DiskQueue { ring, doorbell, id, done, _interrupt: interrupt })
+    Some(DiskQueue { ring, doorbell, bell, done, _interrupt: interrupt })
+}
+
+impl service::Ring for Ring {
+    type Request = UnderWay;
+
+    fn queue(&mut self) -> &mut Queue<UnderWay> {
+        &mut self.queue
+    }
 }
 
 impl Ring {
@@ -362,11 +347,11 @@ impl BlockDevice for Disk {
         }
         let queue = &self.queues[frame::cpu::current(cx) % self.queues.len()];
         let mut ring = queue.ring.lock(cx);
-        if self.is_gone.load(Ordering::SeqCst) {
+        if self.attached.is_gone() {
             return Err((request, Refused::Gone));
         }
         let began = self.statistics.begin();
-        if let Err(refused) = ring.push(request, self.transport.domain(), began) {
+        if let Err(refused) = ring.push(request, self.attached.domain(), began) {
             self.statistics.take_back();
             return Err(refused);
         }
@@ -391,68 +376,41 @@ struct Completer {
     number: usize,
 }
 
-impl Body for Completer {
-    fn run_async(&mut self, cx: &mut Cx) -> Next {
-        loop {
-            let waker = tasks::prepare(cx);
-            self.disk.queues[self.number].done.register(waker, cx);
-            if self.work(cx) {
-                tasks::finish_wait(cx);
-                return Next::Again;
-            }
-            tasks::park_async(cx);
+impl Serve for Completer {
+    fn attached(&self) -> &Attached {
+        &self.disk.attached
+    }
+
+    fn waiters(&self) -> &WaitList {
+        self.disk.queues[self.number].done
+    }
+
+    fn work(&self, cx: &Cx) -> core::result::Result<bool, Broken> {
+        let judge = |ring: &Ring, under_way, slot: usize, written| {
+            let status: u8 = ring.headers.load(slot * SLOT_BYTES + STATUS_AT);
+            (under_way, status, written)
+        };
+        let tell = |(under_way, status, written)| self.finish(under_way, status, written, cx);
+        let was_busy = take_done(&self.disk.attached, &self.disk.queues[self.number].ring, judge, tell, cx)?;
+        if was_busy {
+            self.disk.room.wake_all();
         }
+        Ok(was_busy)
+    }
+
+    fn give_up(&self, cx: &Cx) {
+        self.disk.give_up(cx);
     }
 }
 
 impl Completer {
-    /// Does what there is to do; whether there was anything.
-    fn work(&self, cx: &Cx) -> bool {
-        let ring = &self.disk.queues[self.number].ring;
-        let mut was_busy = false;
-        if self.disk.transport.domain().has_faulted() {
-            self.disk.give_up(cx);
-        }
-        for _ in 0..AT_ONCE {
-            let mut ring = ring.lock(cx);
-            if self.disk.is_gone.load(Ordering::Relaxed) {
-                break;
-            }
-            match ring.queue.pop() {
-                Ok(Some((under_way, slot, written))) => {
-                    let status: u8 = ring.headers.load(slot * SLOT_BYTES + STATUS_AT);
-                    drop(ring);
-                    was_busy = true;
-                    self.finish(under_way, status, written, cx);
-                }
-                Ok(None) => {
-                    if !ring.queue.ask_to_be_told() {
-                        break;
-                    }
-                    was_busy = true;
-                }
-                Err(_) => {
-                    drop(ring);
-                    self.disk.give_up(cx);
-                    break;
-                }
-            }
-        }
-        if was_busy {
-            self.disk.room.wake_all();
-        }
-        was_busy
-    }
-
     fn finish(&self, under_way: UnderWay, status: u8, written: u32, cx: &Cx) {
         let outcome = match status {
             DONE => Ok(()),
             UNSUPPORTED => Err(Errno::EOPNOTSUPP),
             _ => Err(Errno::EIO),
         };
-        // A device that was stopped may say that all went well.
-        let has_faulted = self.disk.transport.domain().has_faulted();
-        let is_broken = written == u32::MAX || status == NOT_YET || has_faulted;
+        let is_broken = written == u32::MAX || status == NOT_YET || self.disk.attached.has_faulted();
         if is_broken {
             // It is cut off before the frames are somebody else's.
             self.disk.give_up(cx);

@@ -7,21 +7,20 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
 use frame::dma::{DmaCoherent, Domain};
-use frame::irq::IrqCx;
 use frame::mm::PAGE_SIZE;
 use frame::pci::Interrupt;
 use refs::{SpinLock, WaitList};
-use tasks::{Body, Next, StaticRef};
+use tasks::StaticRef;
 
 use super::pci::{Doorbell, Transport};
 use super::port::{Port, Said, Tell};
 use super::queue::{Broken, Queue, Segment};
 use super::rings::Rings;
-use crate::sched::{self, Parameters};
+use super::service::{self, AT_ONCE, Attached, Bell, Interrupted, Serve};
+use crate::sched::Parameters;
 use crate::time::{self, Timeline};
 
 /// The type of device, and the number that such devices had before version 1.
@@ -48,8 +47,6 @@ const MESSAGE_BYTES: usize = 8;
 /// The buffers for messages of the device, and for those to it: a page each. A name has room for 120 bytes.
 const HEARD_BYTES: usize = 128;
 const HEARD: usize = PAGE_SIZE / HEARD_BYTES;
-/// How many messages are handled before others have their turn.
-const AT_ONCE: usize = 16;
 /// How long the start waits for the first port, in nanoseconds. A device answers at once, if its emulator runs.
 const PATIENCE: u64 = 100_000_000;
 
@@ -58,25 +55,17 @@ const LAST_PATIENCE: u64 = 1_000_000_000;
 
 static DEVICES: [StaticRef<Console>; MOST_DEVICES] = [const { StaticRef::none() }; MOST_DEVICES];
 
-fn interrupted(_irq: &IrqCx, number: usize) {
-    if let Some(console) = DEVICES.get(number).and_then(StaticRef::get) {
-        console.talk.wake_all();
-        console.ports.iter().for_each(Port::wake_all);
-    }
-}
-
 /// A device with ports.
 pub struct Console {
-    transport: Transport,
+    attached: Attached,
     ports: Vec<Port>,
     control: SpinLock<Control>,
     heard_bell: Doorbell,
     said_bell: Doorbell,
     /// Where the task waits.
-    talk: WaitList,
+    to_talk: WaitList,
     /// Something was heard.
     news: WaitList,
-    is_gone: AtomicBool,
     _interrupt: Interrupt,
 }
 
@@ -95,15 +84,22 @@ pub fn devices() -> impl Iterator<Item = &'static Console> {
 
 /// Claims all devices that there are, and waits until they have said which ports they have.
 pub fn start_async(cx: &mut Cx) {
-    for number in 0..MOST_DEVICES {
-        let Some(claimed) = Transport::claim(KIND, OLD_NUMBER, MULTI_PORT) else { break };
-        match claimed.and_then(|transport| Console::start(transport, number)) {
-            Ok(console) => console.wait_for_ports_async(cx),
+    let mut places = DEVICES.iter();
+    while places.len() > 0
+        && let Some(claimed) = Transport::claim(KIND, OLD_NUMBER, MULTI_PORT)
+    {
+        let console = match claimed.and_then(Console::start) {
+            Ok(console) => console,
             Err(why) => {
                 crate::log!("a virtual console cannot be used: {why}");
-                break;
+                continue;
             }
+        };
+        if let Some(place) = places.next() {
+            place.set(Some(console));
         }
+        service::start(console, Parameters::default());
+        console.wait_for_ports_async(cx);
     }
 }
 
@@ -118,50 +114,48 @@ pub fn send_the_rest(cx: &Cx) {
 }
 
 impl Console {
-    fn start(transport: Transport, number: usize) -> core::result::Result<&'static Self, &'static str> {
+    fn start(transport: Transport) -> core::result::Result<&'static Self, &'static str> {
         if !transport.has(MULTI_PORT) {
             transport.fail();
             return Err("it has no ports");
         }
         let most = transport.read_config(|window| window.read::<u32>(4));
-        let Some(console) = Self::with_queues(transport, number, (most as usize).min(MOST_PORTS)) else {
+        let Some(console) = Self::with_queues(transport, (most as usize).min(MOST_PORTS)) else {
             return Err("it lacks a queue or an interrupt, or there is no memory for them");
         };
-        DEVICES[number].set(Some(console));
-        console.transport.on_fault(interrupted, number);
-        console.transport.begin();
+        console.attached.transport().begin();
         console.begin_to_talk();
-        tasks::spawn(&sched::SCHEDULER, Box::new(Talker { console }), |words, _| {
-            sched::initialise(words, Parameters::default(), None);
-        });
         Ok(console)
     }
 
-    fn with_queues(transport: Transport, number: usize, most: usize) -> Option<&'static Self> {
-        let interrupt = transport.interrupt(0, 0, interrupted, number)?;
+    fn with_queues(transport: Transport, most: usize) -> Option<&'static Self> {
+        let bell = Bell::new()?;
+        let interrupt = bell.interrupt(&transport, 0, 0)?;
         let mut ports = Vec::with_capacity(most);
         for port in 0..most as u16 {
             // The second pair is for what is said of ports.
             let first = if port == 0 { 0 } else { 2 + 2 * port };
-            let (receive, receive_bell) = transport.queue(first, 0)?;
-            let (send, send_bell) = transport.queue(first + 1, 0)?;
+            let (receive, receive_bell) = transport.queue(first, 1, 0)?;
+            let (send, send_bell) = transport.queue(first + 1, 1, 0)?;
             ports.push(Port::new(Rings::new(receive, send), receive_bell, send_bell));
         }
-        let (heard, heard_bell) = transport.queue(2, 0)?;
-        let (said, said_bell) = transport.queue(3, 0)?;
+        let (heard, heard_bell) = transport.queue(2, 1, 0)?;
+        let (said, said_bell) = transport.queue(3, 1, 0)?;
         let heard_memory = DmaCoherent::new(transport.domain(), 0)?;
         let said_memory = DmaCoherent::new(transport.domain(), 0)?;
-        Some(Box::leak(Box::new(Console {
-            transport,
+        bell.hear_of_faults(&transport);
+        let console: &'static Console = Box::leak(Box::new(Console {
+            attached: Attached::new(transport, "the virtual console"),
             ports,
             control: SpinLock::new(Control { heard, said, heard_memory, said_memory }),
             heard_bell,
             said_bell,
-            talk: WaitList::new(),
+            to_talk: WaitList::new(),
             news: WaitList::new(),
-            is_gone: AtomicBool::new(false),
             _interrupt: interrupt,
-        })))
+        }));
+        bell.lead_to(console);
+        Some(console)
     }
 
     fn begin_to_talk(&self) {
@@ -188,7 +182,7 @@ impl Console {
         loop {
             let waker = tasks::prepare(cx);
             self.news.register(waker, cx);
-            if self.has_ports(cx) || self.is_gone.load(Ordering::Relaxed) || Timeline::Boot.now() >= deadline {
+            if self.has_ports(cx) || self.attached.is_gone() || Timeline::Boot.now() >= deadline {
                 tasks::finish_wait(cx);
                 return;
             }
@@ -216,21 +210,19 @@ impl Console {
 
     /// What it reaches in memory.
     pub fn domain(&self) -> &'static Domain {
-        self.transport.domain()
+        self.attached.domain()
     }
 
     /// A port was opened or closed: the device is told soon.
     pub fn tell(&self) {
-        self.talk.wake_all();
+        self.to_talk.wake_all();
     }
 
     /// The device has said what cannot be: nothing goes through it any more.
     pub fn give_up(&self, cx: &Cx) {
-        if self.is_gone.swap(true, Ordering::SeqCst) {
+        if !self.attached.cut_off() {
             return;
         }
-        crate::log!("the virtual console at {} breaks the rules: it is cut off", self.transport.place());
-        self.transport.fail();
         for port in &self.ports {
             port.give_up(cx);
         }
@@ -238,10 +230,7 @@ impl Console {
     }
 
     /// Listens and talks; whether there was anything.
-    fn work(&self, cx: &Cx) -> core::result::Result<bool, Broken> {
-        if self.domain().has_faulted() {
-            return Err(Broken);
-        }
+    fn talk(&self, cx: &Cx) -> core::result::Result<bool, Broken> {
         let mut was_busy = false;
         for _ in 0..AT_ONCE {
             let mut message = [0; HEARD_BYTES];
@@ -253,6 +242,9 @@ impl Console {
             was_busy = true;
         }
         for (number, port) in self.ports.iter().enumerate() {
+            if port.is_broken(cx) {
+                return Err(Broken);
+            }
             if !self.control.lock(cx).can_say()? {
                 break;
             }
@@ -334,26 +326,30 @@ impl Control {
     }
 }
 
-/// Talks with a device about its ports.
-struct Talker {
-    console: &'static Console,
-}
-
-impl Body for Talker {
-    fn run_async(&mut self, cx: &mut Cx) -> Next {
-        loop {
-            let waker = tasks::prepare(cx);
-            self.console.talk.register(waker, cx);
-            let is_gone = self.console.is_gone.load(Ordering::Relaxed);
-            match if is_gone { Ok(false) } else { self.console.work(cx) } {
-                Ok(true) => {
-                    tasks::finish_wait(cx);
-                    return Next::Again;
-                }
-                Ok(false) => {}
-                Err(Broken) => self.console.give_up(cx),
-            }
-            tasks::park_async(cx);
-        }
+impl Interrupted for Console {
+    fn interrupted(&self) {
+        self.to_talk.wake_all();
+        self.ports.iter().for_each(Port::wake_all);
     }
 }
+
+impl Serve for &'static Console {
+    fn attached(&self) -> &Attached {
+        &self.attached
+    }
+
+    fn waiters(&self) -> &WaitList {
+        &self.to_talk
+    }
+
+    fn work(&self, cx: &Cx) -> core::result::Result<bool, Broken> {
+        Console::talk(self, cx)
+    }
+
+    fn give_up(&self, cx: &Cx) {
+        Console::give_up(self, cx);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,29 +1,27 @@
 //! Directories of the host, served by messages of 9P (the device that QEMU calls `virtio-9p`; type 9).
 //!
-//! One queue carries all messages, each in a slot of its own; the slot's number is the message's tag. A task takes out what the server has answered. The interrupt's handler only wakes that.
+//! One queue carries all messages, each in a slot of its own; the slot's number is the message's tag. A [task](super::service) takes out what the server has answered.
 //!
 //! Owner: a channel lives for ever. An exchange is the queue's from [`submit`](Channel::submit) until the task tells its owner. A device that breaks the rules is cut off, and what it had to do fails at once.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::dma::{DmaCoherent, DmaMap, Domain};
-use frame::irq::IrqCx;
 use frame::mm::PAGE_SIZE;
 use frame::pci::{Interrupt, MmioWindow};
 use ninep::{DATA_AT, HEADER_BYTES, NO_TAG, Reply};
 use refs::{SpinLock, WaitList};
-use tasks::{Body, Next, StaticRef};
 
 use super::pci::{Doorbell, Transport};
-use super::queue::{Queue, Segment};
+use super::queue::{Broken, DIRECT_DESCRIPTORS, Queue, Segment};
+use super::service::{self, Attached, Bell, Serve, take_done};
 use crate::block::Refused;
 use crate::error::{Errno, Result};
 use crate::fs::remote::channel::{Channel, Data, Exchange, MOST_BYTES};
-use crate::sched::{self, Parameters};
+use crate::sched::Parameters;
 
 /// The type of device, and the number that such devices had before version 1.
 const KIND: u16 = 9;
@@ -39,30 +37,16 @@ const REPLY_AT: usize = MOST_BYTES;
 const _: () = assert!(PAGE_SIZE << SLOT_ORDER == 2 * MOST_BYTES);
 /// So many frames an exchange has at most: half a mebibyte.
 const MOST_FRAMES: usize = 128;
-/// So many are taken out of the queue before others have their turn.
-const AT_ONCE: usize = 16;
-
-/// Where the tasks wait, by the number that the handler is called with.
-const MOST_DEVICES: usize = 64;
-static DONE_IN: [StaticRef<WaitList>; MOST_DEVICES] = [const { StaticRef::none() }; MOST_DEVICES];
-static DEVICES: AtomicUsize = AtomicUsize::new(0);
-
-fn interrupted(_irq: &IrqCx, number: usize) {
-    if let Some(done) = DONE_IN.get(number).and_then(StaticRef::get) {
-        done.wake_all();
-    }
-}
 
 /// A device.
 struct Server {
     name: Vec<u8>,
-    transport: Transport,
+    attached: Attached,
     ring: SpinLock<Ring>,
     most_frames: usize,
     doorbell: Doorbell,
     done: &'static WaitList,
     room: WaitList,
-    is_gone: AtomicBool,
     _interrupt: Interrupt,
 }
 
@@ -107,12 +91,9 @@ impl Server {
             return fail(&transport, "it has no name");
         }
         let name = transport.read_config(read_name);
-        let id = DEVICES.fetch_add(1, Ordering::Relaxed);
-        let done: &'static WaitList = Box::leak(Box::new(WaitList::new()));
-        let Some(place) = DONE_IN.get(id) else { return fail(&transport, "there are too many") };
-        place.set(Some(done));
-        let interrupt = transport.interrupt(0, 0, interrupted, id);
-        let (Some(interrupt), Some((queue, doorbell))) = (interrupt, transport.queue(0, 0)) else {
+        let Some((bell, done)) = Bell::with_waiters() else { return fail(&transport, "there are too many") };
+        let interrupt = bell.interrupt(&transport, 0, 0);
+        let (Some(interrupt), Some((queue, doorbell))) = (interrupt, transport.queue(0, DIRECT_DESCRIPTORS, 0)) else {
             return fail(&transport, "it has no queue with an interrupt, or there is no memory for one");
         };
         // The message and the reply are segments, too.
@@ -128,31 +109,27 @@ impl Server {
             _ => return fail(&transport, "there is no memory for it"),
         }
         let ring = SpinLock::new(Ring { queue, slots, domain: transport.domain() });
-        transport.on_fault(interrupted, id);
+        bell.hear_of_faults(&transport);
         transport.begin();
         let server: &'static Server = Box::leak(Box::new(Server {
             name,
-            transport,
+            attached: Attached::new(transport, "the host's directory"),
             ring,
             most_frames,
             doorbell,
             done,
             room: WaitList::new(),
-            is_gone: AtomicBool::new(false),
             _interrupt: interrupt,
         }));
-        let task = Box::new(Completer { server });
-        tasks::spawn(&sched::SCHEDULER, task, |words, _| sched::initialise(words, Parameters::default(), None));
+        service::start(Completer { server }, Parameters::default());
         Ok(server)
     }
 
     /// The device has said what cannot be: from now on everything fails.
     fn give_up(&self, cx: &Cx) {
-        if self.is_gone.swap(true, Ordering::SeqCst) {
+        if !self.attached.cut_off() {
             return;
         }
-        crate::log!("the host's directories at {} break the rules: they are cut off", self.transport.place());
-        self.transport.fail();
         // Who comes later finds that it is gone.
         let rest = self.ring.lock(cx).queue.take_all();
         for under_way in rest {
@@ -167,6 +144,14 @@ fn finish(under_way: UnderWay, reply: Result<Vec<u8>>, cx: &Cx) {
     let UnderWay { exchange, lent } = under_way;
     let frames = lent.take_back();
     exchange.owner.completed(frames, reply, cx);
+}
+
+impl service::Ring for Ring {
+    type Request = UnderWay;
+
+    fn queue(&mut self) -> &mut Queue<UnderWay> {
+        &mut self.queue
+    }
 }
 
 impl Ring {
@@ -261,7 +246,7 @@ impl Channel for Server {
             && exchange.frames.len() <= self.most_frames
             && bytes.div_ceil(PAGE_SIZE) == exchange.frames.len();
         let mut ring = self.ring.lock(cx);
-        if !is_possible || self.is_gone.load(Ordering::SeqCst) {
+        if !is_possible || self.attached.is_gone() {
             return Err((exchange, Refused::Gone));
         }
         ring.push(exchange)?;
@@ -281,62 +266,38 @@ struct Completer {
     server: &'static Server,
 }
 
-impl Body for Completer {
-    fn run_async(&mut self, cx: &mut Cx) -> Next {
-        loop {
-            let waker = tasks::prepare(cx);
-            self.server.done.register(waker, cx);
-            if self.work(cx) {
-                tasks::finish_wait(cx);
-                return Next::Again;
-            }
-            tasks::park_async(cx);
-        }
+impl Serve for Completer {
+    fn attached(&self) -> &Attached {
+        &self.server.attached
     }
-}
 
-impl Completer {
-    /// Does what there is to do; whether there was anything.
-    fn work(&self, cx: &Cx) -> bool {
-        let mut was_busy = false;
-        if self.server.transport.domain().has_faulted() {
-            self.server.give_up(cx);
-        }
-        for _ in 0..AT_ONCE {
-            let mut ring = self.server.ring.lock(cx);
-            if self.server.is_gone.load(Ordering::Relaxed) {
-                break;
+    fn waiters(&self) -> &WaitList {
+        self.server.done
+    }
+
+    fn work(&self, cx: &Cx) -> core::result::Result<bool, Broken> {
+        let server = self.server;
+        let judge = |ring: &Ring, under_way, slot, written| {
+            // So many bytes cannot be: the device has written more than it was given.
+            let is_broken = written == u32::MAX || server.attached.has_faulted();
+            let reply = if is_broken { None } else { ring.reply(slot, written, &under_way) };
+            (under_way, reply)
+        };
+        let tell = |(under_way, reply): (_, Option<Vec<u8>>)| {
+            if reply.is_none() {
+                // It is cut off before the frames are somebody else's.
+                server.give_up(cx);
             }
-            match ring.queue.pop() {
-                Ok(Some((under_way, slot, written))) => {
-                    // So many bytes cannot be: the device has written more than it was given.
-                    let has_faulted = self.server.transport.domain().has_faulted();
-                    let is_broken = written == u32::MAX || has_faulted;
-                    let reply = if is_broken { None } else { ring.reply(slot, written, &under_way) };
-                    drop(ring);
-                    was_busy = true;
-                    if reply.is_none() {
-                        // It is cut off before the frames are somebody else's.
-                        self.server.give_up(cx);
-                    }
-                    finish(under_way, reply.ok_or(Errno::EIO), cx);
-                }
-                Ok(None) => {
-                    if !ring.queue.ask_to_be_told() {
-                        break;
-                    }
-                    was_busy = true;
-                }
-                Err(_) => {
-                    drop(ring);
-                    self.server.give_up(cx);
-                    break;
-                }
-            }
-        }
+            finish(under_way, reply.ok_or(Errno::EIO), cx);
+        };
+        let was_busy = take_done(&server.attached, &server.ring, judge, tell, cx)?;
         if was_busy {
-            self.server.room.wake_all();
+            server.room.wake_all();
         }
-        was_busy
+        Ok(was_busy)
+    }
+
+    fn give_up(&self, cx: &Cx) {
+        self.server.give_up(cx);
     }
 }

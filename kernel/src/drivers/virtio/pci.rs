@@ -34,7 +34,8 @@ const QUEUE_ENABLE: usize = 28;
 const QUEUE_NOTIFY: usize = 30;
 const QUEUE_ADDRESSES: [usize; 3] = [32, 40, 48];
 const COMMON_BYTES: u64 = 56;
-const NO_VECTOR: u16 = 0xffff;
+/// No interrupt tells of it.
+pub const NO_VECTOR: u16 = 0xffff;
 
 /// The device's status (2.1).
 const ACKNOWLEDGED: u8 = 1;
@@ -59,6 +60,8 @@ pub struct Transport {
     notify: MmioWindow,
     config: MmioWindow,
     notify_multiplier: usize,
+    /// What it can do, and what of that was agreed on.
+    offered: u64,
     features: u64,
 }
 
@@ -105,7 +108,7 @@ impl Transport {
         let (Some(common), Some(notify), Some(config)) = (common, notify, config) else {
             return Err("it lacks registers of version 1");
         };
-        let mut transport = Transport { device, common, notify, config, notify_multiplier, features: 0 };
+        let mut transport = Transport { device, common, notify, config, notify_multiplier, offered: 0, features: 0 };
         transport.agree(wanted)?;
         Ok(transport)
     }
@@ -138,6 +141,7 @@ impl Transport {
             self.fail();
             return Err("it does not know version 1");
         }
+        self.offered = offered;
         self.features = offered & (wanted | INDIRECT | EVENT_INDEX | VERSION_1 | ACCESS_PLATFORM);
         for half in 0..2_u32 {
             self.common.write(DRIVER_FEATURE_SELECT, half);
@@ -160,6 +164,11 @@ impl Transport {
     /// Whether it has agreed to a feature of its type.
     pub fn has(&self, feature: u64) -> bool {
         self.features & feature != 0
+    }
+
+    /// Whether it could do something, agreed on or not.
+    pub fn offers(&self, feature: u64) -> bool {
+        self.offered & feature != 0
     }
 
     /// What it reaches in memory.
@@ -195,13 +204,24 @@ impl Transport {
         config
     }
 
+    /// Writes 32 bits of its configuration.
+    pub fn write_config(&self, offset: usize, value: u32) {
+        self.config.write(offset, value);
+    }
+
+    /// Has the interrupt of entry `entry` tell that the configuration has changed; whether it will.
+    pub fn tell_of_config(&self, entry: u16) -> bool {
+        self.common.write(CONFIG_VECTOR, entry);
+        self.common.read::<u16>(CONFIG_VECTOR) == entry
+    }
+
     /// The interrupt of entry `entry`, which `handler` gets, called with `id`, on a core. `None` if the device has no such interrupt, it is in use, or there are no vectors left.
     pub fn interrupt(&self, entry: u16, core: usize, handler: fn(&IrqCx, usize), id: usize) -> Option<Interrupt> {
         self.device.interrupt(entry.into(), core % cpu::count(), handler, id)
     }
 
-    /// Sets queue `number` up, of which the interrupt of entry `entry` tells. `None` if the device has no such queue, or there is no memory.
-    pub fn queue<T>(&self, number: u16, entry: u16) -> Option<(Queue<T>, Doorbell)> {
+    /// Sets queue `number` up, for requests of so many segments, of which the interrupt of entry `entry` (or [`NO_VECTOR`]) tells. `None` if the device has no such queue, or there is no memory.
+    pub fn queue<T>(&self, number: u16, segments: usize, entry: u16) -> Option<(Queue<T>, Doorbell)> {
         self.common.write(QUEUE_SELECT, number);
         let most: u16 = self.common.read(QUEUE_SIZE);
         if most == 0 || self.common.read::<u16>(QUEUE_ENABLE) != 0 {
@@ -210,7 +230,7 @@ impl Transport {
         let size = most.min(MOST_DESCRIPTORS);
         let size = if size.is_power_of_two() { size } else { size.next_power_of_two() / 2 };
         let features = Features { indirect: self.has(INDIRECT), event_index: self.has(EVENT_INDEX) };
-        let queue = Queue::new(size, features, self.domain())?;
+        let queue = Queue::new(size, segments, features, self.domain())?;
         self.common.write(QUEUE_SIZE, size);
         self.common.write(QUEUE_VECTOR, entry);
         if self.common.read::<u16>(QUEUE_VECTOR) != entry {

@@ -3,7 +3,8 @@
 //! Reads and writes are steps on its [`Rings`], with no task between a program and the device: the interrupt's handler wakes who waits. What the two sides say of the port itself (the device has it, it is open, its name)
 //! goes through the device's control queue, which has a task; here is what was said.
 //!
-//! Owner: the device, for ever, however often it is unplugged. Opened by one description at a time, whose end tells the host and forgets what nobody has read; that takes a look at each buffer.
+//! Owner: the device, for ever, however often it is unplugged. Opened by one description at a time, whose end tells the host and forgets what nobody has read; that takes a look at each buffer. The buffers stay the
+//! device's once it has them; whoever has the port open is [charged](Charge) for them.
 
 use alloc::boxed::Box;
 
@@ -14,9 +15,10 @@ use refs::{SpinLock, WaitList, Waker};
 
 use super::pci::Doorbell;
 use super::queue::Broken;
-use super::rings::{Failure, Rings};
+use super::rings::{FRAMES, Failure, RECEIVE_PIECES, Rings, SEND_BUFFERS};
 use crate::error::{Errno, Result};
 use crate::fs::Events;
+use crate::memory::account::Charge;
 use crate::step::{Step, Stop};
 
 /// A stream of bytes each way between programs and the host.
@@ -36,8 +38,10 @@ struct State {
     is_announced: bool,
     /// It is a console: nobody opens it.
     is_console: bool,
-    /// A program has it open.
-    is_open: bool,
+    /// A program has it open, which is charged for the buffers.
+    opened: Option<Charge>,
+    /// The device has taken it away since then: it is another one's, if it comes back.
+    is_lost: bool,
     /// Somebody reads and writes at the host's end.
     has_host: bool,
     /// The device breaks the rules.
@@ -74,9 +78,14 @@ pub enum Tell {
 
 impl State {
     /// # Errors
-    /// ENODEV: the device is gone.
+    /// ENODEV: the device is gone, or was since the port was opened.
     fn check(&self) -> Result<()> {
-        if self.is_broken || !self.is_plugged { Err(Errno::ENODEV) } else { Ok(()) }
+        if self.is_broken || !self.is_plugged || self.is_lost { Err(Errno::ENODEV) } else { Ok(()) }
+    }
+
+    /// Whether a program has it open, as the device is to know.
+    fn is_open(&self) -> bool {
+        self.opened.is_some() && !self.is_lost
     }
 }
 
@@ -89,7 +98,8 @@ impl Port {
                 is_plugged: false,
                 is_announced: false,
                 is_console: false,
-                is_open: false,
+                opened: None,
+                is_lost: false,
                 has_host: false,
                 is_broken: false,
                 name: Box::default(),
@@ -115,7 +125,10 @@ impl Port {
         state.is_announced |= said != Said::Plugged;
         match said {
             Said::Plugged => (state.is_plugged, state.owes_ready) = (true, true),
-            Said::Unplugged => (state.is_plugged, state.has_host, state.told_open) = (false, false, false),
+            Said::Unplugged => {
+                (state.is_plugged, state.has_host, state.told_open) = (false, false, false);
+                state.is_lost = state.opened.is_some();
+            }
             Said::Console => state.is_console = true,
             Said::Host(is_there) => state.has_host = is_there,
             Said::Name(name) => state.name = name.into(),
@@ -131,17 +144,25 @@ impl Port {
             None
         } else if core::mem::take(&mut state.owes_ready) {
             Some(Tell::Ready)
-        } else if state.told_open != state.is_open {
-            state.told_open = state.is_open;
-            Some(Tell::Open(state.is_open))
+        } else if state.told_open != state.is_open() {
+            state.told_open = state.is_open();
+            Some(Tell::Open(state.told_open))
         } else {
             None
         }
     }
 
-    /// From now on nothing goes through it.
+    /// Whether the device was found to break the rules where nobody could be told.
+    pub fn is_broken(&self, cx: &Cx) -> bool {
+        self.state.lock(cx).is_broken
+    }
+
+    /// The device is cut off: from now on nothing goes through it.
     pub fn give_up(&self, cx: &Cx) {
-        self.state.lock(cx).is_broken = true;
+        let mut state = self.state.lock(cx);
+        state.is_broken = true;
+        state.rings.abandon();
+        drop(state);
         self.wake_all();
     }
 
@@ -160,23 +181,24 @@ impl Port {
         self.state.lock(cx).name.clone()
     }
 
-    /// Begins to use it. The device must be [told](Self::tell).
+    /// Begins to use it, for whom the core works for. The device must be [told](Self::tell).
     ///
     /// # Errors
-    /// ENXIO: it is a console. ENODEV: the device does not have it. EBUSY: it is open. ENOMEM.
+    /// ENXIO: it is a console. ENODEV: the device does not have it. EBUSY: it is open. ENOMEM, also where the caller's group may not have so much.
     pub fn open(&self, domain: &'static Domain, cx: &Cx) -> Result<()> {
         let mut state = self.state.lock(cx);
+        if state.opened.is_some() && state.is_plugged {
+            return Err(Errno::EBUSY);
+        }
         state.check()?;
         if state.is_console {
             return Err(Errno::ENXIO);
         }
-        if state.is_open {
-            return Err(Errno::EBUSY);
-        }
+        let charge = Charge::new(FRAMES)?;
         if !state.rings.begin(domain) {
             return Err(Errno::ENOMEM);
         }
-        state.is_open = true;
+        state.opened = Some(charge);
         if state.rings.must_tell_receiver() {
             self.receive_bell.ring();
         }
@@ -186,22 +208,26 @@ impl Port {
     /// Ends the use of it. The device must be [told](Self::tell).
     pub fn close(&self) {
         self.state.with(|state| {
-            state.is_open = false;
-            state.is_broken |= state.rings.forget_received().is_err();
+            (state.opened, state.is_lost) = (None, false);
             if state.is_broken {
                 return;
             }
-            if state.rings.must_tell_receiver() {
+            state.is_broken = state.rings.forget_received().is_err();
+            if !state.is_broken && state.rings.must_tell_receiver() {
                 self.receive_bell.ring();
             }
         });
     }
 
-    /// Reads what has come: 0 if the host is away and all was read. `Err` inside says that the device breaks the rules.
+    /// Reads what has come, a piece after the other: 0 if the host is away and all was read. `Err` inside says that the device breaks the rules.
     ///
     /// # Errors
     /// `Block`. ENODEV: the device is gone.
     pub fn read(&self, to: &mut Writer<'_>, cx: &Cx) -> core::result::Result<Step<usize>, Broken> {
+        in_pieces(RECEIVE_PIECES, || if to.remaining() == 0 { Ok(Ok(0)) } else { self.read_piece(to, cx) })
+    }
+
+    fn read_piece(&self, to: &mut Writer<'_>, cx: &Cx) -> core::result::Result<Step<usize>, Broken> {
         let mut state = self.state.lock(cx);
         if let Err(error) = state.check() {
             return Ok(Err(error.into()));
@@ -211,18 +237,27 @@ impl Port {
             self.receive_bell.ring();
         }
         match outcome {
-            Ok(0) if to.remaining() > 0 && state.has_host => Ok(Err(Stop::Block)),
+            Ok(0) if state.has_host => Ok(Err(Stop::Block)),
             Ok(count) => Ok(Ok(count)),
             Err(Failure::Fault(fault)) => Ok(Err(fault.into())),
             Err(Failure::Broken) => Err(Broken),
         }
     }
 
-    /// Writes as much as there is room for. `Err` inside says that the device breaks the rules.
+    /// Writes as much as there is room for, a piece after the other. `Err` inside says that the device breaks the rules.
     ///
     /// # Errors
     /// `Block`, also while the host is away. ENODEV: the device is gone.
     pub fn write(&self, from: &mut Reader<'_>, cx: &Cx) -> core::result::Result<Step<usize>, Broken> {
+        // The host takes pieces out while others are put in.
+        let outcome = in_pieces(SEND_BUFFERS, || self.write_piece(from, cx));
+        if self.state.lock(cx).rings.must_tell_sender() {
+            self.send_bell.ring();
+        }
+        outcome
+    }
+
+    fn write_piece(&self, from: &mut Reader<'_>, cx: &Cx) -> core::result::Result<Step<usize>, Broken> {
         let mut state = self.state.lock(cx);
         if let Err(error) = state.check() {
             return Ok(Err(error.into()));
@@ -233,11 +268,7 @@ impl Port {
         if !state.has_host {
             return Ok(Err(Stop::Block));
         }
-        let outcome = state.rings.write(from);
-        if state.rings.must_tell_sender() {
-            self.send_bell.ring();
-        }
-        match outcome {
+        match state.rings.write(from) {
             Ok(0) => Ok(Err(Stop::Block)),
             Ok(count) => Ok(Ok(count)),
             Err(Failure::Fault(fault)) => Ok(Err(fault.into())),
@@ -275,4 +306,21 @@ impl Port {
         }
         events & (interest | Events::ERROR | Events::HANG_UP)
     }
+}
+
+/// Does pieces of a read or write, so many at most, until one does nothing; how many bytes they are. What stops a later one is left for the next call.
+fn in_pieces(
+    most: usize,
+    mut piece: impl FnMut() -> core::result::Result<Step<usize>, Broken>,
+) -> core::result::Result<Step<usize>, Broken> {
+    let mut count = 0;
+    for _ in 0..most {
+        match piece()? {
+            Ok(0) => break,
+            Ok(bytes) => count += bytes,
+            Err(stop) if count == 0 => return Ok(Err(stop)),
+            Err(_) => break,
+        }
+    }
+    Ok(Ok(count))
 }

@@ -21,8 +21,8 @@ const WRITE: u16 = 2;
 const INDIRECT: u16 = 4;
 /// No more requests than this are under way at a time.
 const MOST_SLOTS: usize = 64;
-/// How many descriptors a slot has that has no table of its own.
-const DIRECT_DESCRIPTORS: usize = 34;
+/// How many descriptors a slot has at most that has no table of its own.
+pub const DIRECT_DESCRIPTORS: usize = 34;
 /// How many descriptors a table has.
 const INDIRECT_DESCRIPTORS: usize = PAGE_SIZE / DESCRIPTOR;
 /// The largest ring that is used.
@@ -79,14 +79,15 @@ pub struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// A ring of `size` descriptors, a power of two up to [`MOST_DESCRIPTORS`]. `None` if there is no memory, or it is too small to be of use.
-    pub fn new(size: u16, features: Features, domain: &'static Domain) -> Option<Self> {
+    /// A ring of `size` descriptors, a power of two up to [`MOST_DESCRIPTORS`], for requests of `segments` segments ([`DIRECT_DESCRIPTORS`] at most), or more where the device takes tables. `None` if there is no memory, or it
+    /// is too small to be of use.
+    pub fn new(size: u16, segments: usize, features: Features, domain: &'static Domain) -> Option<Self> {
         if !size.is_power_of_two() || size > MOST_DESCRIPTORS {
             return None;
         }
         let entries = usize::from(size);
-        let width = if features.indirect { 1 } else { DIRECT_DESCRIPTORS.min(entries) };
-        if width == entries && !features.indirect && entries < 3 {
+        let width = if features.indirect { 1 } else { segments.min(DIRECT_DESCRIPTORS).min(entries) };
+        if width < segments.min(3) && !features.indirect {
             return None;
         }
         let available_at = entries * DESCRIPTOR;
@@ -259,86 +260,21 @@ fn write_descriptor(memory: &DmaCoherent, index: usize, segment: Segment, flags:
 
 #[cfg(test)]
 mod tests {
+    use super::super::simulated::{Random, RingOfDevice};
     use super::*;
     use frame::dma::{DmaMap, simulated};
     use frame::mm::UFrame;
     use std::collections::BTreeMap;
     use std::vec;
 
-    /// A device that plays by the rules or not.
-    struct Device {
-        addresses: [u64; 3],
-        size: u16,
-        seen: u16,
-        used: u16,
-        heads: Vec<u16>,
-    }
-
-    fn word<const N: usize>(address: u64) -> u64 {
-        let mut bytes = [0; 8];
-        assert!(simulated::read(address, &mut bytes[..N]), "{address:#x} is no memory of the device's");
-        u64::from_le_bytes(bytes)
-    }
-
-    impl Device {
-        fn of<T>(queue: &Queue<T>) -> Self {
-            let addresses = queue.addresses().unwrap().map(simulated::number);
-            Device { addresses, size: queue.size, seen: 0, used: 0, heads: Vec::new() }
-        }
-
-        fn look(&mut self) {
-            let available = word::<2>(self.addresses[1] + 2) as u16;
-            while self.seen != available {
-                let entry = u64::from(self.seen % self.size);
-                self.heads.push(word::<2>(self.addresses[1] + 4 + 2 * entry) as u16);
-                self.seen = self.seen.wrapping_add(1);
-            }
-        }
-
-        /// The memory of a request: address, length, whether it is written.
-        fn chain(&self, head: u16) -> Vec<(u64, u32, bool)> {
-            let read = |table: u64, index: u64| {
-                let at = table + 16 * index;
-                (word::<8>(at), word::<4>(at + 8) as u32, word::<2>(at + 12) as u16, word::<2>(at + 14))
-            };
-            let (mut table, mut index) = (self.addresses[0], u64::from(head));
-            let mut chain = Vec::new();
-            loop {
-                let (address, len, flags, next) = read(table, index);
-                if flags & INDIRECT != 0 {
-                    (table, index) = (address, 0);
-                    continue;
-                }
-                chain.push((address, len, flags & WRITE != 0));
-                if flags & NEXT == 0 {
-                    return chain;
-                }
-                index = next;
-            }
-        }
-
-        fn put(&mut self, head: u32, len: u32) {
-            let at = self.addresses[2] + 4 + 8 * u64::from(self.used % self.size);
-            simulated::write(at, &head.to_le_bytes());
-            simulated::write(at + 4, &len.to_le_bytes());
-            self.used = self.used.wrapping_add(1);
-            simulated::write(self.addresses[2] + 2, &self.used.to_le_bytes());
-        }
-    }
-
-    struct Random(u64);
-
-    impl Random {
-        fn next(&mut self, below: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) % below
-        }
-    }
-
     fn queue(size: u16, features: Features) -> Queue<u64> {
         let domain = simulated::domain();
         simulated::allow(domain);
-        Queue::new(size, features, domain).unwrap()
+        Queue::new(size, DIRECT_DESCRIPTORS, features, domain).unwrap()
+    }
+
+    fn ring<T>(queue: &Queue<T>) -> RingOfDevice {
+        RingOfDevice::new(queue.addresses().unwrap().map(simulated::number), queue.size)
     }
 
     fn all_features() -> impl Iterator<Item = Features> {
@@ -358,7 +294,7 @@ mod tests {
         for features in all_features() {
             for size in [4, 64, 256] {
                 let mut queue = queue(size, features);
-                let mut device = Device::of(&queue);
+                let mut device = ring(&queue);
                 // The numbers of entries begin anew soon.
                 let begin = 65_400;
                 (queue.available, queue.told, queue.used) = (begin, begin, begin);
@@ -406,7 +342,7 @@ mod tests {
     fn a_device_is_told_exactly_when_it_sleeps() {
         let _machine = crate::block::test_memory();
         let mut queue = queue(64, Features { indirect: true, event_index: true });
-        let device = Device::of(&queue);
+        let device = ring(&queue);
         let map = DmaMap::new(simulated::domain(), vec![UFrame::zeroed().unwrap()]).ok().unwrap();
         let event = device.addresses[2] + 4 + 8 * 64;
         assert!(!queue.must_tell());
@@ -427,7 +363,7 @@ mod tests {
             for features in all_features() {
                 let mut random = Random(seed);
                 let mut queue = queue(if seed % 2 == 0 { 64 } else { 128 }, features);
-                let mut device = Device::of(&queue);
+                let mut device = ring(&queue);
                 let map = DmaMap::new(simulated::domain(), vec![UFrame::zeroed().unwrap()]).ok().unwrap();
                 let mut under_way = std::collections::BTreeSet::new();
                 for number in 0..200 {

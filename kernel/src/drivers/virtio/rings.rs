@@ -3,6 +3,8 @@
 //! Each way has buffers of its own, which stay where they are: those of the receiving queue are always the device's but for one, the one that is read just now; those of the sending queue are filled by who writes. They
 //! are made when they are first needed, and kept from then on, because a device does not give back what it has not filled.
 //!
+//! Reading and writing are cut into *pieces* of 32 KiB at most, between which whoever has a lock on this lets go of it.
+//!
 //! A *slot* of a queue is a buffer. A queue gives out the slot first that became free last, so that never more slots are in use than were ever under way at a time.
 
 use frame::dma::{DmaCoherent, Domain};
@@ -16,12 +18,19 @@ const RECEIVE_BYTES: usize = PAGE_SIZE;
 const RECEIVE_ORDER: u8 = 4;
 const RECEIVE_BUFFERS: usize = 1 << RECEIVE_ORDER;
 
-/// Bytes of a buffer to send.
-const SEND_BYTES: usize = 64 * 1024;
-/// One is filled while the device reads the other.
-const SEND_BUFFERS: usize = 2;
+/// Bytes of a buffer to send: as on Linux, a write of up to so many bytes is not mixed with those of others.
+const SEND_BYTES: usize = 32 * 1024;
+/// Some are filled while the device reads others.
+pub const SEND_BUFFERS: usize = 4;
 const SEND_ORDER: u8 = 5;
 const _: () = assert!(SEND_BYTES * SEND_BUFFERS == PAGE_SIZE << SEND_ORDER);
+
+/// How many frames the buffers have.
+pub const FRAMES: u32 = (1 << RECEIVE_ORDER) + (1 << SEND_ORDER);
+
+/// So many buffers are read in a piece, and in so many pieces at most all that the device can have filled.
+const RECEIVED_IN_PIECE: usize = 8;
+pub const RECEIVE_PIECES: usize = RECEIVE_BUFFERS / RECEIVED_IN_PIECE;
 
 /// Why bytes did not go on.
 #[derive(Debug, PartialEq, Eq)]
@@ -102,14 +111,13 @@ impl Rings {
         Ok(self.unread.clone())
     }
 
-    /// Copies what was received, as much as fits; how many bytes, 0 if there is nothing.
+    /// Copies a piece of what was received; how many bytes, 0 if there is nothing.
     ///
     /// # Errors
     /// [`Failure::Fault`] if it is the first byte that faulted. [`Failure::Broken`].
     pub fn read(&mut self, to: &mut Writer<'_>) -> Result<usize, Failure> {
         let mut count = 0;
-        // A device may fill buffers as fast as they are emptied.
-        for _ in 0..RECEIVE_BUFFERS {
+        for _ in 0..RECEIVED_IN_PIECE {
             if to.remaining() == 0 {
                 break;
             }
@@ -134,6 +142,11 @@ impl Rings {
         Ok(count)
     }
 
+    /// The device is cut off: the buffers are free. Nothing goes through these rings any more.
+    pub fn abandon(&mut self) {
+        (self.memory, self.unread) = (None, None);
+    }
+
     /// Forgets what was received and not read.
     ///
     /// # Errors
@@ -149,29 +162,24 @@ impl Rings {
         Ok(())
     }
 
-    /// Copies bytes into buffers that are free and gives them to the device, which [`must_tell_sender`](Self::must_tell_sender) says whether to tell; how many bytes, 0 if no buffer is free.
+    /// Copies a piece into a buffer that is free and gives it to the device, which [`must_tell_sender`](Self::must_tell_sender) says whether to tell; how many bytes, 0 if no buffer is free.
     ///
     /// # Errors
     /// [`Failure::Fault`] if it is the first byte that faulted. [`Failure::Broken`].
     pub fn write(&mut self, from: &mut Reader<'_>) -> Result<usize, Failure> {
         self.take_back_sent()?;
-        let mut count = 0;
-        while from.remaining() > 0 && self.send.under_way() < SEND_BUFFERS {
-            let (Some(memory), Some(slot)) = (&self.memory, self.send.next_slot()) else { break };
-            let Some(address) = memory.sent.address(slot * SEND_BYTES) else { break };
-            let mut to = memory.sent.writer(slot * SEND_BYTES, SEND_BYTES);
-            let outcome = from.copy_to(&mut to);
-            let len = SEND_BYTES - to.remaining();
-            if len > 0 && self.send.push(&[Segment { address, len: len as u32, is_written: false }], ()).is_ok() {
-                count += len;
-            }
-            match outcome {
-                Err(fault) if count == 0 => return Err(Failure::Fault(fault)),
-                Err(_) => break,
-                Ok(_) => {}
-            }
+        if self.send.under_way() >= SEND_BUFFERS {
+            return Ok(0);
         }
-        Ok(count)
+        let (Some(memory), Some(slot)) = (&self.memory, self.send.next_slot()) else { return Ok(0) };
+        let Some(address) = memory.sent.address(slot * SEND_BYTES) else { return Ok(0) };
+        let mut to = memory.sent.writer(slot * SEND_BYTES, SEND_BYTES);
+        let outcome = from.copy_to(&mut to);
+        let len = SEND_BYTES - to.remaining();
+        if len > 0 && self.send.push(&[Segment { address, len: len as u32, is_written: false }], ()).is_ok() {
+            return Ok(len);
+        }
+        outcome.map(|_| 0).map_err(Failure::Fault)
     }
 
     fn take_back_sent(&mut self) -> Result<(), Broken> {

@@ -21,8 +21,8 @@ fn directory(name: &str, entries: impl Into<Entries>) -> (String, Entry) {
     (name.into(), Entry::Directory(entries.into()))
 }
 
-/// What is in `/sys` of them, beside [`devices`]. `others`: one more class.
-pub fn directories(others: (String, Entry), cx: &Cx) -> Entries {
+/// What is in `/sys` of them, beside [`devices`]. `others`: more classes.
+pub fn directories(others: [(String, Entry); 2], cx: &Cx) -> Entries {
     let all: Vec<(usize, Volume)> = volumes(cx).collect();
     let whole: Entries = all
         .iter()
@@ -42,7 +42,7 @@ pub fn directories(others: (String, Entry), cx: &Cx) -> Entries {
     let none = || directory("char", Vec::new());
     [
         directory("block", whole),
-        directory("class", [directory("block", by_name), others]),
+        directory("class", core::iter::once(directory("block", by_name)).chain(others).collect::<Entries>()),
         directory("dev", [directory("block", by_number), none()]),
     ]
     .into()

@@ -1,7 +1,8 @@
-//! What there is of sysfs: how many processors the machine has ([`processors`]), its disks ([`disks`]), its ports to the host ([`ports`]), and else directories without anything in them, so that programs
+//! What there is of sysfs: how many processors the machine has ([`processors`]), its disks ([`disks`]), its ports to the host ([`ports`]), its source of random numbers ([`hwrng`]), and else directories without anything in them, so that programs
 //! that look there find nothing rather than an error.
 
 mod disks;
+mod hwrng;
 mod ports;
 mod processors;
 
@@ -19,6 +20,7 @@ use crate::fs::{
     VfsCaller,
 };
 use crate::step::Step;
+pub use hwrng::Hwrng;
 pub use ports::Port;
 
 const MAGIC: u32 = 0x6265_6572;
@@ -55,20 +57,21 @@ struct Live {
     text: Box<dyn Fn(&Cx) -> String + Send + Sync>,
 }
 
-/// A new instance, which shows these ports.
+/// A new instance, which shows these ports, and this source of random numbers.
 ///
 /// # Errors
 /// None at present.
-pub fn new(ports: Vec<Port>, cx: &Cx) -> Result<Instance> {
+pub fn new(ports: Vec<Port>, hwrng: Option<Hwrng>, cx: &Cx) -> Result<Instance> {
     let file_system = FileSystem::new("sysfs", MAGIC, Vec::new());
     let system = [("cpu".into(), processors::directory(frame::cpu::count()))];
-    let class = ports::class(&ports);
+    let classes = [ports::class(&ports), hwrng::class(hwrng.as_ref())];
     let mut devices = disks::devices(cx);
     devices.push(ports::devices(ports));
+    devices.push(hwrng::devices(hwrng.as_ref()));
     devices.push(("system".into(), Entry::Directory(system.into())));
     let names = ["bus", "kernel", "module"];
     let mut entries: Vec<_> = names.iter().map(|&name| (name.into(), Entry::Directory(Vec::new()))).collect();
-    entries.extend(disks::directories(class, cx));
+    entries.extend(disks::directories(classes, cx));
     // Where control groups are mounted.
     let groups = [("cgroup".into(), Entry::Directory(Vec::new()))];
     entries.push(("fs".into(), Entry::Directory(groups.into())));
