@@ -222,7 +222,10 @@ fn umount_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         wait_for_end(waker, cx);
         let is_ending = waits && file_system.upgrade(cx).is_ok_and(|file_system| file_system.is_ending());
         if is_ending { Err(Stop::BlockOnDevice) } else { Ok(0) }
-    })
+    })?;
+    // The device, which it used until then, may be let go of with its last user.
+    tasks::free_everything_async(cx);
+    Ok(0)
 }
 
 /// Takes a mount out; of which file system, and whether its end is to be waited for.

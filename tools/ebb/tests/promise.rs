@@ -67,6 +67,21 @@ more threads than that: no
     assert_eq!(run("tunables"), expected);
 }
 
+#[test]
+#[ignore = "starts a machine"]
+fn there_are_4096_mounts_at_most_and_trees_that_are_nowhere_count_until_they_are_closed() {
+    let expected = "\
+doubled 11 times, then no room
+all there are: 2047
+a copy: no room
+unmounted: 0
+left: 1023
+copies until there is no room: some
+and again, when those are closed: as many
+";
+    assert_eq!(run("many_mounts"), expected);
+}
+
 /// Linux 6.1 prints the same in a machine of its own.
 #[test]
 #[ignore = "starts a machine"]

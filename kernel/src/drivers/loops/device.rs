@@ -139,10 +139,13 @@ impl LoopDevice {
     /// Calls `f` with what it is bound to. Nothing of a file is locked in it.
     ///
     /// # Errors
-    /// ENXIO: nothing. Those of `f`.
-    pub fn with_bound<T>(&self, cx: &Cx, f: impl FnOnce(&mut Bound) -> Result<T>) -> Result<T> {
+    /// ENXIO: nothing. `BlockOnDevice`: its file is about to be let go of. Those of `f`.
+    pub fn with_bound<T>(&self, cx: &Cx, f: impl FnOnce(&mut Bound) -> Result<T>) -> Step<T> {
         let mut state = self.state.lock(cx);
-        f(state.bound.as_mut().ok_or(Errno::ENXIO)?)
+        if state.is_ending {
+            return Err(Stop::BlockOnDevice);
+        }
+        Ok(f(state.bound.as_mut().ok_or(Errno::ENXIO)?)?)
     }
 
     /// Whether its file is about to be let go of.
@@ -153,8 +156,8 @@ impl LoopDevice {
     /// How large it is follows from its file.
     ///
     /// # Errors
-    /// ENXIO: it has none.
-    pub fn measure(&self, cx: &Cx) -> Result<()> {
+    /// Those of [`with_bound`](Self::with_bound).
+    pub fn measure(&self, cx: &Cx) -> Step<()> {
         let (file, offset, limit) =
             self.with_bound(cx, |bound| Ok((bound.file.downgrade(), bound.offset, bound.size_limit)))?;
         let file = file.upgrade(cx)?;

@@ -256,7 +256,7 @@ fn set_status(known: Known, info: &Info, cx: &Cx) -> Step<()> {
     Ok(())
 }
 
-fn status(device: &LoopDevice, cx: &Cx) -> Result<Info> {
+fn status(device: &LoopDevice, cx: &Cx) -> Step<Info> {
     device.with_bound(cx, |bound| {
         let inode = bound.file.get(cx).location.inode.get(cx);
         let minor = u64::from(inode.file_system.get(cx).device);
