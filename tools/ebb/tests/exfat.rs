@@ -49,7 +49,8 @@ fn the_guest_reads_exfat() {
         let image = directory.path().join("image");
         fs::write(&image, &disk.bytes).unwrap();
         let list = directory.path().join("list");
-        let text: String = files.iter().map(|(path, content)| format!("{}  {path}\n", sum(directory.path(), content))).collect();
+        let text: String =
+            files.iter().map(|(path, content)| format!("{}  {path}\n", sum(directory.path(), content))).collect();
         fs::write(&list, text).unwrap();
         let (disk, list) = (format!("{}:ro", image.display()), format!("{}:ro", list.display()));
         let script = "mkdir /m; mount -t exfat -o ro,uid=7,gid=8,fmask=0133,dmask=027 /dev/vda /m && cd /m || exit 1
