@@ -138,6 +138,8 @@ impl Absent {
     ) -> Result<()> {
         let waker = tasks::prepare(cx);
         let wanted = self.watch(waker, cx);
+        // As in `complete_slowly_async`.
+        frame::irq::poll(cx);
         match again(cx, me) {
             Some(absent) if absent.is(wanted, cx) => park_on_device_async(cx, me),
             _ => {
@@ -379,6 +381,8 @@ fn complete_slowly_async<C: Caller, T>(
                 let prepared = tasks::prepare(cx);
                 wanted = absent.watch(prepared, cx);
                 waker = Some(prepared);
+                // What is absent may be long work, of which the step has done a piece and now does another.
+                frame::irq::poll(cx);
             }
             Stop::Pause(interruption) => me.pause_async(cx, interruption)?,
             Stop::Again => frame::irq::poll(cx),

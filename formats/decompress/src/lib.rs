@@ -1,7 +1,7 @@
 //! Decompresses what file systems store, a piece at a time, so that a kernel can let others have their turn in between.
 //!
 //! The input is a block that is there as a whole, the output at most as long as the caller says; it is the dictionary as well, so no decoder has another one. A [`Decompression`] keeps both and how far it is.
-//! Each [`step`](Decompression::step) makes a piece that takes some hundred thousand instructions.
+//! Each [`step`](Decompression::step) makes a piece that takes a hundred thousand instructions or less.
 //!
 //! The input is untrusted: what is no such data ends in [`Error::Malformed`], and each step has a bound whatever stands in it.
 //!
@@ -56,13 +56,13 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// So many bytes are made in a step: what takes some hundred thousand instructions.
+    /// So many bytes are made in a step: what takes a hundred thousand instructions or less.
     fn piece(self) -> usize {
         match self {
-            Algorithm::Zlib => 16 << 10,
-            Algorithm::Zstd => 8 << 10,
-            Algorithm::Lz4 => 64 << 10,
-            Algorithm::Xz => 4 << 10,
+            Algorithm::Zlib => 4 << 10,
+            Algorithm::Zstd => 2 << 10,
+            Algorithm::Lz4 => 16 << 10,
+            Algorithm::Xz => 512,
         }
     }
 }
@@ -104,12 +104,16 @@ pub enum Progress {
 pub struct Decompression {
     algorithm: Algorithm,
     input: Vec<u8>,
-    /// As long as the longest output.
+    /// As long as the longest output before anything is made: it is filled with zeros in pieces as well.
     output: Vec<u8>,
+    most: usize,
     /// How much of it is made.
     done: usize,
     decoder: Decoder,
 }
+
+/// So much of the output is filled with zeros in a step.
+const ZEROED_AT_ONCE: usize = 128 << 10;
 
 enum Decoder {
     Zlib(Box<DecompressorOxide>, usize),
@@ -130,14 +134,15 @@ impl Decompression {
     /// # Errors
     /// `NoMemory`.
     pub fn new(algorithm: Algorithm, input: Vec<u8>, most: usize) -> Result<Self, Error> {
-        let output = zeros(most)?;
+        let mut output = Vec::new();
+        output.try_reserve_exact(most).map_err(|_| Error::NoMemory)?;
         let decoder = match algorithm {
             Algorithm::Zlib => Decoder::Zlib(Box::default(), 0),
             Algorithm::Lz4 => Decoder::Lz4(lz4::Decoder::default()),
             Algorithm::Xz => Decoder::Xz(Box::new(xz::Decoder::new()?)),
             Algorithm::Zstd => Decoder::Zstd(Box::new(zstd::Decoder::new())),
         };
-        Ok(Decompression { algorithm, input, output, done: 0, decoder })
+        Ok(Decompression { algorithm, input, output, most, done: 0, decoder })
     }
 
     /// Makes another piece.
@@ -145,6 +150,12 @@ impl Decompression {
     /// # Errors
     /// `Malformed`, `Unsupported`, `NoMemory`: it comes to nothing.
     pub fn step(&mut self) -> Result<Progress, Error> {
+        if self.output.len() < self.most {
+            self.output.resize(self.most.min(self.output.len() + ZEROED_AT_ONCE), 0);
+            if self.output.len() < self.most {
+                return Ok(Progress::More);
+            }
+        }
         let goal = self.done.saturating_add(self.algorithm.piece()).min(self.output.len());
         if let Decoder::Zlib(decoder, read) = &mut self.decoder {
             return step_of_zlib(decoder, &self.input, read, &mut self.output[..goal], &mut self.done);

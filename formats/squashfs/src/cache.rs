@@ -23,7 +23,7 @@ const MOST_DATA_BLOCKS: usize = 64;
 /// Bytes of a block of metadata.
 pub(crate) const METADATA_BYTES: u32 = 8192;
 /// So much of the device is read in a step.
-const READ_AT_ONCE: usize = 64 << 10;
+const READ_AT_ONCE: usize = 16 << 10;
 
 /// Blocks that were decompressed, or are about to be: at most some 5 MiB of them, and as much for the input of those that are under way.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use fse::Table;
 const MAGIC: u32 = 0xfd2f_b528;
 const LONGEST_BLOCK: usize = 128 << 10;
 /// So many literals are decoded in a step.
-const LITERALS_AT_ONCE: usize = 8 << 10;
+const LITERALS_AT_ONCE: usize = 4 << 10;
 
 pub(crate) struct Decoder {
     phase: Phase,
