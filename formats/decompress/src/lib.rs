@@ -59,8 +59,7 @@ impl Algorithm {
     /// So many bytes are made in a step: what takes a hundred thousand instructions or less.
     fn piece(self) -> usize {
         match self {
-            Algorithm::Zlib => 4 << 10,
-            Algorithm::Zstd => 2 << 10,
+            Algorithm::Zlib | Algorithm::Zstd => 2 << 10,
             Algorithm::Lz4 => 16 << 10,
             Algorithm::Xz => 512,
         }
@@ -113,7 +112,7 @@ pub struct Decompression {
 }
 
 /// So much of the output is filled with zeros in a step.
-const ZEROED_AT_ONCE: usize = 128 << 10;
+const ZEROED_AT_ONCE: usize = 64 << 10;
 
 enum Decoder {
     Zlib(Box<DecompressorOxide>, usize),

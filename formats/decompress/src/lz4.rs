@@ -17,19 +17,26 @@ pub fn decompress(input: &[u8], output: &mut [u8]) -> Result<(), Error> {
     if output.done == len { Ok(()) } else { Err(Error::Malformed) }
 }
 
-/// How far the input is read.
+/// How far the input is read, and a match that is not finished.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     read: usize,
+    distance: usize,
+    matched: usize,
 }
 
 const SHORTEST_MATCH: usize = 4;
 
 impl Decoder {
-    /// Decompresses until so much is made, with some more perhaps, the output is full, or the input ends.
+    /// Decompresses until so much is made, with literals more perhaps, the output is full, or the input ends.
     pub fn step(&mut self, input: &[u8], output: &mut Output<'_>, goal: usize) -> Result<Progress, Error> {
         let mut input = Input { bytes: input.get(self.read..).ok_or(Error::Malformed)?, all: input.len() };
         loop {
+            if self.matched > 0 {
+                let now = self.matched.min(goal.saturating_sub(output.done));
+                output.repeat(self.distance, now)?;
+                self.matched -= now;
+            }
             if output.room() == 0 {
                 return Ok(Progress::Done);
             }
@@ -44,9 +51,10 @@ impl Decoder {
             if output.room() == 0 || input.bytes.is_empty() {
                 return Ok(Progress::Done);
             }
-            let distance = usize::from(input.byte()?) | usize::from(input.byte()?) << 8;
-            let matched = input.length(token & 15)?.saturating_add(SHORTEST_MATCH).min(output.room());
-            output.repeat(distance, matched)?;
+            self.distance = usize::from(input.byte()?) | usize::from(input.byte()?) << 8;
+            self.matched = input.length(token & 15)?.saturating_add(SHORTEST_MATCH).min(output.room());
+            // Also of one that is not begun yet.
+            output.check(self.distance)?;
         }
     }
 }

@@ -40,9 +40,15 @@ impl Output<'_> {
         self.done.checked_sub(distance).and_then(|at| self.bytes.get(at)).copied().ok_or(Error::Malformed)
     }
 
+    /// That there are so many bytes to repeat.
+    pub fn check(&self, distance: usize) -> Result<(), Error> {
+        if distance == 0 || distance > self.done { Err(Error::Malformed) } else { Ok(()) }
+    }
+
     /// Makes `len` bytes that repeat the `distance` bytes before them.
     pub fn repeat(&mut self, distance: usize, len: usize) -> Result<(), Error> {
-        if distance == 0 || distance > self.done || len > self.room() {
+        self.check(distance)?;
+        if len > self.room() {
             return Err(Error::Malformed);
         }
         let from = self.done - distance;

@@ -46,7 +46,7 @@ pub struct Device {
 }
 
 const PAGE: u64 = 4096;
-const STEPS: usize = 3;
+const STEPS: usize = 20;
 /// Said to be missing where only steps were used up.
 const NOTHING: u64 = u64::MAX;
 

@@ -57,8 +57,14 @@ impl Turns {
 }
 
 /// The turn of one call of a format's function.
-#[derive(Default)]
 pub(super) struct Turn(RefCell<TimeSlice>);
+
+impl Default for Turn {
+    fn default() -> Self {
+        // A short one: a call of the VFS's may call several functions of a format, and copies what comes of it.
+        Turn(RefCell::new(TimeSlice::of_end()))
+    }
+}
 
 impl Turn {
     /// Asked between two pieces of work, which is kept: whether others must have their turn. Then the call is to end as if a block were absent.
