@@ -123,7 +123,7 @@ fn fsconfig_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if is_creation {
         return create_async(cx, me, file, is_command(commands::FSCONFIG_CMD_CREATE_EXCL));
     }
-    let Some(key) = key else { return reconfigure_async(cx, me, file) };
+    let Some(key) = key else { return reconfigure(cx, me, file) };
     complete_async(cx, me, Patience::Forever, |cx, me, _| {
         let memory = me.memory(cx)?;
         let key = memory.read_c_string(key, LONGEST_STRING, Errno::EINVAL)?;
@@ -185,7 +185,8 @@ fn message(configuration: &Configuration, error: Errno) -> &'static str {
 }
 
 /// FSCONFIG_CMD_RECONFIGURE.
-fn reconfigure_async(cx: &mut Cx, me: &mut Current, file: WeakRc<OpenFile>) -> Result<usize> {
+#[cfg_attr(false, ebb_lint::never_suspends)]
+fn reconfigure(cx: &mut Cx, me: &Current, file: WeakRc<OpenFile>) -> Result<usize> {
     check_privileged(cx, me)?;
     let changes = with_context(file, cx, |context| context.changes(cx))?;
     let outcome = apply(cx, &changes.options, changes.mount, changes.is_read_only);
