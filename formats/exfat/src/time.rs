@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     fn stamp(year: u32, month: u32, day: u32, hour: u32, minute: u32, second: u32) -> u32 {
-        (year - 1980) << 25 | month << 21 | day << 16 | hour << 11 | minute << 5 | second / 2
+        (year - 1980) << 25 | month << 21 | day << 16 | hour << 11 | minute << 5 | (second / 2)
     }
 
     #[test]

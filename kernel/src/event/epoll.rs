@@ -379,9 +379,10 @@ impl Epoll {
             reported += done;
             self.were_reported(looks.iter().flatten().take(done), cx);
             if let Some(stop) = failure {
-                for look in looks.iter().rev().flatten().take(count - done) {
-                    look.relay.finish();
-                    bell.put_back(look.relay, look.key);
+                let found = ready[..count].iter().map(|event| Events::from_bits_retain(event.events));
+                for (look, events) in looks.iter().flatten().zip(found).skip(done).collect::<Vec<_>>().into_iter().rev()
+                {
+                    look.put_back(events, bell, cx);
                 }
                 // Others can tell their programs of it.
                 bell.waiters.wake();
@@ -463,9 +464,8 @@ impl Epoll {
             let mut look = [None];
             self.take_rung(&mut look, cx);
             let [Some(look)] = look else { continue };
-            if let Ok(Found::Ready(_)) = look.ask(cx) {
-                look.relay.finish();
-                bell.put_back(look.relay, look.key);
+            if let Ok(Found::Ready(events)) = look.ask(cx) {
+                look.put_back(events, bell, cx);
                 return true;
             }
         }
@@ -537,6 +537,15 @@ impl Item {
 }
 
 impl Look {
+    /// Its file is ready, and the program was not told: so it will be.
+    fn put_back(&self, events: Events, bell: &Bell, cx: &Cx) {
+        if let Ok(file) = self.file.upgrade(cx) {
+            file.file.poll_was_lost(events);
+        }
+        self.relay.finish();
+        bell.put_back(self.relay, self.key);
+    }
+
     /// Asks the file. If it is ready the relay is prepared, for the caller to commit or to finish; else it is armed.
     fn ask(&self, cx: &Cx) -> Result<Found> {
         let file = self.file.upgrade(cx)?;

@@ -10,5 +10,5 @@ mod timerfd;
 
 pub use epoll::{Change, Epoll, EpollEvent};
 pub use eventfd::EventFd;
-pub use poll::{PollFd, poll_step};
+pub use poll::{PollFd, poll_step, poll_was_lost};
 pub use timerfd::{Setting, TimerFd};

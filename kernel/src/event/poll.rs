@@ -65,6 +65,17 @@ fn enter(
     0
 }
 
+/// What was found so did not get to the program.
+#[cold]
+pub fn poll_was_lost(fds: &[PollFd], files: &FileTable, cx: &Cx) {
+    let handles = files.handles.lock(cx);
+    for entry in fds.iter().filter(|entry| entry.ready != 0) {
+        if let Some(open) = usize::try_from(entry.fd).ok().and_then(|fd| handles.get(fd, cx)) {
+            open.file.poll_was_lost(Events::from_bits_retain(entry.ready.into()));
+        }
+    }
+}
+
 impl PollFd {
     #[inline(always)]
     fn interest(&self) -> Events {

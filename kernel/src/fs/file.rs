@@ -138,6 +138,9 @@ pub trait File: Any + Send + Sync {
         interest & (Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL)
     }
 
+    /// What [`poll`](Self::poll) has just said did not get to a program: what it says only once it says again.
+    fn poll_was_lost(&self, _events: Events) {}
+
     /// Writes what was written to a range of it to the device that keeps it, and waits for that: fsync(2). `progress` is the caller's, and begins as nothing. What could not be written since it was
     /// opened, or since this was last asked, is an error.
     fn sync(

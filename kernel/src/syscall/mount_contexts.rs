@@ -185,6 +185,7 @@ fn message(configuration: &Configuration, error: Errno) -> &'static str {
 }
 
 /// FSCONFIG_CMD_RECONFIGURE.
+#[cfg_attr(false, ebb_lint::never_suspends)]
 fn reconfigure(cx: &mut Cx, me: &mut Current, file: WeakRc<OpenFile>) -> Result<usize> {
     check_privileged(cx, me)?;
     let changes = with_context(file, cx, |context| context.changes(cx))?;

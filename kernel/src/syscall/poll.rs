@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Args, Call, Entry};
 use crate::current::{Current, Restart};
 use crate::error::{Errno, Result};
-use crate::event::{PollFd, late_wakes, poll_step};
+use crate::event::{PollFd, late_wakes, poll_step, poll_was_lost};
 use crate::fs::{Events, OpenFlags};
 use crate::signal::{self, SignalSet};
 use crate::step::{Interruption, Patience, Step, Stop, complete_async};
@@ -163,7 +163,10 @@ fn look_async(cx: &mut Cx, me: &mut Current, fds: UserSlice<PollFd, InOut>, pati
             let at = fds.behind(first);
             memory.read_into(at, chunk)?;
             let found = poll_step(chunk, &mut left, &files, cx);
-            memory.write_slice(at, chunk)?;
+            if let Err(stop) = memory.write_slice(at, chunk) {
+                poll_was_lost(chunk, &files, cx);
+                return Err(stop.into());
+            }
             ready += found;
             first += CHUNK;
         }
@@ -230,16 +233,16 @@ fn select_sets_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patie
         let mut sets = Sets::read(count, places, me, cx)?;
         match sets.look(waker, me, cx)? {
             0 => Err(Stop::Block),
-            ready => {
-                sets.write(places, me, cx)?;
-                Ok(ready)
-            }
+            ready => Ok((sets, ready)),
         }
     });
-    if matches!(result, Err(Errno::ETIMEDOUT | Errno::EAGAIN)) {
-        complete_async(cx, me, Patience::Forever, |cx, me, _| Sets::empty(count).write(places, me, cx))?;
-    }
-    nothing_in_time(result)
+    let (sets, ready) = match result {
+        Err(Errno::ETIMEDOUT | Errno::EAGAIN) => (Sets::empty(count), 0),
+        found => found?,
+    };
+    // Apart: what is read must not be what was written by half, and some files say a thing once.
+    complete_async(cx, me, Patience::Forever, |cx, me, _| sets.write(places, me, cx))?;
+    Ok(ready)
 }
 
 /// The sets of select(2): readable, writable, exceptional; one behind the other.

@@ -274,6 +274,13 @@ impl File for MountsFile {
         }
         events & (interest | Events::ERROR)
     }
+
+    fn poll_was_lost(&self, events: Events) {
+        if events.intersects(Events::ERROR | Events::PRIORITY) {
+            // As if one change less had been seen.
+            self.seen.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The longest thing that can be written.
