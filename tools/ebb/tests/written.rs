@@ -71,12 +71,7 @@ fn what_had_lost_its_name_is_gone_after_a_power_cut() {
         let script = format!(
             "set -e; {mount}; dd if=/dev/zero of=f bs=1M count=30 2>/dev/null; exec 5<f; rm f; sync; echo READY; sleep 200"
         );
-        let mut machine = ebb(&image, &script);
-        let mut machine = machine.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("ebb can be started");
-        let mut lines = BufReader::new(machine.stdout.take().unwrap()).lines().map_while(Result::ok);
-        assert!(lines.any(|line| line == "READY"), "{kind:?}");
-        kill_emulator(machine.id());
-        let _ = machine.wait();
+        cut_when_ready(&image, &script);
         // There is room for another as large.
         said(&image, &format!("set -e; {mount}; dd if=/dev/zero of=g bs=1M count=30 2>/dev/null; cd /; umount /m"));
         check(&image);
@@ -100,12 +95,7 @@ fn what_bypasses_the_cache_or_was_synchronised_through_an_overlay_is_on_the_disk
             echo synchronised >/tmp/s; dd if=/tmp/s of=/v/f conv=fsync 2>/dev/null; echo READY; sleep 200",
             kind.0
         );
-        let mut machine = ebb(&image, &script);
-        let mut machine = machine.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("ebb can be started");
-        let mut lines = BufReader::new(machine.stdout.take().unwrap()).lines().map_while(Result::ok);
-        assert!(lines.any(|line| line == "READY"), "{kind:?}");
-        kill_emulator(machine.id());
-        let _ = machine.wait();
+        cut_when_ready(&image, &script);
         if kind.0 == "ext4" {
             said(&image, "mkdir /m; mount -t ext4 /dev/vda /m; umount /m");
             check(&image);
@@ -311,6 +301,17 @@ fn what_was_synchronised_survives_a_power_cut() {
         said(&image, &mount);
         check(&image);
     }
+}
+
+/// Runs a script until it says that it is ready; then the power is gone.
+#[track_caller]
+fn cut_when_ready(image: &str, script: &str) {
+    let mut machine = ebb(image, script);
+    let mut machine = machine.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("ebb can be started");
+    let mut lines = BufReader::new(machine.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line == "READY"), "{script}");
+    kill_emulator(machine.id());
+    let _ = machine.wait();
 }
 
 /// Ends the emulator that a process has started, at once.
