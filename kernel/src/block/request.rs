@@ -165,7 +165,11 @@ pub fn wait_async<T>(cx: &mut Cx, mut step: impl FnMut(Option<Waker>, &Cx) -> St
                 return match other {
                     Ok(value) => Ok(value),
                     Err(Stop::Error(error)) => Err(error),
-                    Err(Stop::Again | Stop::Pause(_)) => continue,
+                    // Another core that is at it may wait for this one.
+                    Err(Stop::Again | Stop::Pause(_)) => {
+                        tasks::pause_async(cx);
+                        continue;
+                    }
                     Err(_) => Err(Errno::ENOMEM),
                 };
             }

@@ -1,13 +1,14 @@
 //! Reading: pages that are asked of the device, as many ahead as are likely to be wanted.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, UFrame, Writer};
 use refs::WeakRc;
 
-use super::content::State;
+use super::content::{Page, State};
 use super::{Cache, Extent, PAGE, Work, page_index};
 use crate::block::{Operation, SECTOR, wait_async};
 use crate::error::{Errno, Result};
@@ -85,10 +86,6 @@ impl Cache {
                 let Some(frame) = &page.frame else { return Err(Errno::EIO.into()) };
                 let outcome = f(frame);
                 let is_done = outcome.is_ok();
-                let is_over = page.is_once && page.state == State::Clean && matches!(wanted, Wanted::Once(_));
-                if is_done && is_over && content.page(index).is_some_and(|page| !content.must_stay(page)) {
-                    content.forget(index);
-                }
                 drop(content);
                 if let (true, Wanted::Ahead(ahead, _)) = (is_done, wanted)
                     && let Some((first, count)) = ahead.found(index)
@@ -166,6 +163,17 @@ impl Cache {
         })
     }
 
+    /// Forgets those pages of a range that were read for a read that keeps nothing.
+    fn forget_once(&self, pages: Range<u32>, cx: &Cx) {
+        let mut content = self.content.lock(cx);
+        for index in pages {
+            let is_over = |page: &Page| page.is_once && page.state == State::Clean && !content.must_stay(page);
+            if content.page(index).is_some_and(is_over) {
+                content.forget(index);
+            }
+        }
+    }
+
     /// Reads from `offset` on, up to `end`: how many bytes, 0 at the end.
     ///
     /// # Errors
@@ -186,13 +194,16 @@ impl Cache {
             let outcome =
                 self.with_page(index, wanted, cx, |frame| Ok(frame.reader(within..within + len).copy_to(to)?));
             at += (left - to.remaining()) as u64;
-            match (outcome, how) {
-                (Ok(_), _) => {}
+            match outcome {
+                Ok(_) => {}
                 // Only a fault and the end make a read short. What was read of this one is here, and is read again.
-                (Err(stop @ Stop::Absent(_)), Keep::Pages(_)) => return Err(stop),
-                (Err(_), _) if at > offset => break,
-                (Err(stop), _) => return Err(stop),
+                Err(stop @ Stop::Absent(_)) => return Err(stop),
+                Err(_) if at > offset => break,
+                Err(stop) => return Err(stop),
             }
+        }
+        if matches!(how, Keep::Nothing) && at > offset {
+            self.forget_once(page_index(offset)?..page_index(at - 1)? + 1, cx);
         }
         Ok(at.saturating_sub(offset) as usize)
     }
