@@ -240,10 +240,11 @@ impl LoopDevice {
     fn unbind_async(&self, cx: &mut Cx, disk: &Disk) {
         // Nothing comes from it any more, and nobody gives it another file yet.
         let bound = self.state.lock(cx).bound.take();
-        self.sectors.store(0, Ordering::Relaxed);
+        // As long as it has a size.
         while disk.cache(cx).forget(0..u64::MAX, true, cx).is_some() {
             tasks::pause_async(cx);
         }
+        self.sectors.store(0, Ordering::Relaxed);
         self.state.lock(cx).is_ending = false;
         drop(bound);
         self.room.wake_all();
