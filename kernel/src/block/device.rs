@@ -59,6 +59,11 @@ pub trait BlockDevice: Send + Sync {
     /// Nobody has it open any more, nor is anything on it mounted.
     fn last_closed(&self) {}
 
+    /// Whether it is about to let go of what it has, so that nobody may begin to use it.
+    fn lets_go(&self) -> bool {
+        false
+    }
+
     /// Gives it something to do. It never suspends. One that is not [within its limits](Request::is_within) it refuses.
     ///
     /// # Errors

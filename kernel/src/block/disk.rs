@@ -21,7 +21,7 @@ use super::{
     wait_async, write_back,
 };
 use crate::error::Errno;
-use crate::step::{Step, Stop};
+use crate::step::{Interruption, Step, Stop};
 
 /// The major number of disks: on Linux the first of those that are given out as needed.
 pub const MAJOR: u32 = 254;
@@ -262,8 +262,17 @@ impl Volume {
     }
 
     /// A file is open on it from now on, or something on it is mounted.
-    pub fn begin_use(&self) {
-        self.disk.open.fetch_add(1, Ordering::Relaxed);
+    ///
+    /// # Errors
+    /// `Pause` while it lets go of what it has.
+    pub fn begin_use(&self) -> Step<()> {
+        // Counted first: so either this sees that it lets go, or it sees this.
+        self.disk.open.fetch_add(1, Ordering::SeqCst);
+        if self.disk.device.lets_go() {
+            self.end_use();
+            return Err(Stop::Pause(Interruption::KillOnly));
+        }
+        Ok(())
     }
 
     /// A file is no longer open on it, or something no longer mounted.

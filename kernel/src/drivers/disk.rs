@@ -43,10 +43,10 @@ pub struct BlockFile {
 /// Opens the disk or partition of that number.
 ///
 /// # Errors
-/// ENXIO: there is none.
-pub fn open(device: DeviceNumber, flags: OpenFlags, cx: &Cx) -> Result<Box<dyn File>> {
+/// ENXIO: there is none. `Pause` while it lets go of what it has.
+pub fn open(device: DeviceNumber, flags: OpenFlags, cx: &Cx) -> Step<Box<dyn File>> {
     let volume = block::volume(device.major, device.minor, cx).ok_or(Errno::ENXIO)?;
-    volume.begin_use();
+    volume.begin_use()?;
     let is_direct = flags.contains(OpenFlags::DIRECT);
     Ok(Box::new(BlockFile {
         volume,

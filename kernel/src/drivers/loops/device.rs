@@ -238,8 +238,17 @@ impl LoopDevice {
 
     /// Lets its file go.
     fn unbind_async(&self, cx: &mut Cx, disk: &Disk) {
+        let mut state = self.state.lock(cx);
+        if disk.users() > 0 {
+            // Who came before that was to be seen keeps it; with the last it lets go.
+            state.is_ending = false;
+            drop(state);
+            self.room.wake_all();
+            return;
+        }
         // Nothing comes from it any more, and nobody gives it another file yet.
-        let bound = self.state.lock(cx).bound.take();
+        let bound = state.bound.take();
+        drop(state);
         // As long as it has a size.
         while disk.cache(cx).forget(0..u64::MAX, true, cx).is_some() {
             tasks::pause_async(cx);
@@ -307,6 +316,10 @@ impl BlockDevice for LoopDevice {
         if ends {
             self.work.wake_all();
         }
+    }
+
+    fn lets_go(&self) -> bool {
+        self.state.with(|state| state.is_ending)
     }
 
     fn submit(&self, request: Request, cx: &Cx) -> core::result::Result<(), (Request, Refused)> {

@@ -79,7 +79,7 @@ fn obtain(number: u32, cx: &Cx) -> Result<Known> {
 ///
 /// # Errors
 /// ENXIO: there may be none.
-pub fn open(device: DeviceNumber, flags: OpenFlags, cx: &Cx) -> Result<Box<dyn File>> {
+pub fn open(device: DeviceNumber, flags: OpenFlags, cx: &Cx) -> Step<Box<dyn File>> {
     obtain(device.minor, cx)?;
     super::disk::open(device, flags, cx)
 }

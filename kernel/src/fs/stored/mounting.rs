@@ -188,6 +188,7 @@ impl<F: Format> Mounting<F> {
         if !self.is_read_only && device.disk.device.geometry().is_read_only {
             return Err(Errno::EROFS.into());
         }
+        let place = Place::of(device)?;
         // One that ends is waited for.
         wait_for_end(waker, cx);
         let mut all = MOUNTED.lock(cx);
@@ -212,7 +213,6 @@ impl<F: Format> Mounting<F> {
         all.push(Mounted { device: self.device, kind: self.kind, instance: None });
         drop(all);
         self.claim = Some(Claim { device: self.device, is_done: false });
-        let place = Place::of(device);
         self.place = Some(place);
         self.phase = Phase::Open;
         if F::CAN_BE_WRITTEN && !device.disk.device.geometry().is_read_only {

@@ -25,9 +25,11 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub fn of(volume: block::Volume) -> Self {
-        volume.begin_use();
-        Place { volume, ahead: ReadAhead::default() }
+    /// # Errors
+    /// `Pause` while the disk lets go of what it has.
+    pub fn of(volume: block::Volume) -> Step<Self> {
+        volume.begin_use()?;
+        Ok(Place { volume, ahead: ReadAhead::default() })
     }
 }
 
