@@ -114,20 +114,24 @@ unsafe fn each_below(table: Table, first: usize, last: usize, mut visit: impl Fn
     let (entries, state) = unsafe { (table.entries(), table.state()) };
     let (mut live, mut left) = (state.live, state.occupied & groups(first, last));
     while left != 0 {
-        let group = left.trailing_zeros() as usize * GROUP;
+        let mut index = left.trailing_zeros() as usize * GROUP;
         left &= left - 1;
-        for index in group..group + GROUP {
+        loop {
+            // The remainder changes nothing; it is there so that this cannot panic.
             let place = &entries[index % ENTRIES];
             let entry = place.load();
-            if entry.is_empty() {
-                continue;
+            if !entry.is_empty() {
+                if (first..=last).contains(&index) {
+                    visit(index, place, Table(entry.frame()));
+                }
+                live -= 1;
+                if live == 0 {
+                    return;
+                }
             }
-            if (first..=last).contains(&index) {
-                visit(index, place, Table(entry.frame()));
-            }
-            live -= 1;
-            if live == 0 {
-                return;
+            index += 1;
+            if index.is_multiple_of(GROUP) {
+                break;
             }
         }
     }

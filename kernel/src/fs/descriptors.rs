@@ -115,10 +115,9 @@ impl Descriptors {
     /// # Errors
     /// EBADF; EMFILE. ENOMEM: the budget of the group has no room for it.
     pub fn duplicate(&mut self, fd: usize, from: usize, limit: usize, flags: FdFlags) -> Result<usize> {
-        let share = self.table.share(fd).ok_or(Errno::EBADF)?;
+        let (share, end) = self.table.share_with_end(fd).ok_or(Errno::EBADF)?;
         let class = class(&share);
         self.held.add(class, 1)?;
-        let end = self.end_of(fd);
         let entered =
             self.table.insert(share, flags, end, from, limit).map_err(|_refused: Dying<OpenFile>| Errno::EMFILE);
         let entered = entered.and_then(|fd| {
@@ -133,10 +132,6 @@ impl Descriptors {
         entered.inspect_err(|_| self.held.remove(class, 1))
     }
 
-    fn end_of(&self, fd: usize) -> HandleEnd {
-        if self.table.is_unseen(fd) { HandleEnd::Unseen } else { HandleEnd::Seen }
-    }
-
     /// Makes `to` an entry for the file of `fd`; what it was before.
     ///
     /// # Errors
@@ -148,7 +143,7 @@ impl Descriptors {
         flags: FdFlags,
         cx: &impl NoSuspend,
     ) -> Result<Option<Dying<OpenFile>>> {
-        let share = self.table.share(fd).ok_or(Errno::EBADF)?;
+        let (share, end) = self.table.share_with_end(fd).ok_or(Errno::EBADF)?;
         if self.table.is_reserved(to) {
             return Err(Errno::EBUSY);
         }
@@ -159,7 +154,6 @@ impl Descriptors {
             self.pay_for_table()?;
         }
         self.held.add(class(&share), 1)?;
-        let end = self.end_of(fd);
         self.forget_unseen(to, cx);
         self.unseen.count += usize::from(end == HandleEnd::Unseen);
         let replaced = self.table.replace(to, share, flags, end);
@@ -299,6 +293,7 @@ impl Descriptors {
     }
 
     /// The same entries, charged to nobody yet; `None` if there is no memory. Each is seen from now on, here and there.
+    #[inline(always)]
     pub fn copy(&mut self) -> Option<Descriptors> {
         self.unseen = UnseenEntries::default();
         let (table, mut held) = (self.table.share_all()?, self.held.copy(Held::Reserved));

@@ -14,6 +14,7 @@ use super::{Descriptors, LockOwner, OpenFile, OpenFlags, VfsCaller};
 use super::{fasync, in_flight};
 use crate::error::{Errno, Result};
 use crate::reclaim::Payer;
+use crate::sched;
 use crate::step::{Interruption, TimeSlice};
 
 /// The most descriptors that a process can have, whatever RLIMIT_NOFILE says.
@@ -65,7 +66,7 @@ impl Pace {
     /// Others have their turn if it is time.
     fn pause_async(&mut self, cx: &mut Cx) {
         if self.time_slice.is_over() {
-            tasks::pause_async(cx);
+            sched::pause_in_end_async(cx);
             self.time_slice = TimeSlice::of_end();
         }
     }
@@ -164,7 +165,7 @@ impl FileTable {
         let mut handles = this.handles.lock(cx);
         let Some(closed) = handles.remove(fd, cx) else { return Err(not_removed(&handles, fd)) };
         drop(handles);
-        this.closing(&closed.get(cx), &this.downgrade(), cx);
+        Self::closing(this, &closed.get(cx), cx);
         Ok(closed)
     }
 
@@ -312,7 +313,7 @@ impl FileTable {
             };
             drop(handles);
             if let Some(closed) = closed {
-                files.closing(&closed.get(cx), &files.downgrade(), cx);
+                Self::closing(&files, &closed.get(cx), cx);
                 drop(files);
                 pace.end_async(cx, closed);
             } else {
@@ -393,7 +394,7 @@ impl FileTable {
         let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         let closed = this.handles.lock(cx).duplicate_to(fd, to, flags, cx)?;
         if let Some(closed) = &closed {
-            this.closing(&closed.get(cx), &this.downgrade(), cx);
+            Self::closing(this, &closed.get(cx), cx);
         }
         Ok(closed)
     }
@@ -401,12 +402,12 @@ impl FileTable {
     /// What closing a descriptor does apart from giving up the description: ends the record locks that the process has on the file, and the notifications that
     /// it asked for by the description.
     #[inline]
-    fn closing(&self, closed: &TempRc<'_, OpenFile>, this: &WeakRc<Self>, cx: &Cx) {
-        dnotify::unwatch(closed, *this);
-        if self.has_record_locks.load(Ordering::Relaxed)
+    fn closing(this: &TempRc<'_, Self>, closed: &TempRc<'_, OpenFile>, cx: &Cx) {
+        dnotify::unwatch(closed, || this.downgrade());
+        if this.has_record_locks.load(Ordering::Relaxed)
             && let Ok(inode) = closed.inode(cx)
         {
-            inode.locks.closed_by(this, cx);
+            inode.locks.closed_by(&this.downgrade(), cx);
         }
     }
 }

@@ -245,6 +245,11 @@ impl AddressSpace {
         self.layout.lock(cx).image = image;
     }
 
+    /// Sets the auxiliary vector of the image: once the stack is written, of which it is a part.
+    pub fn set_auxiliary(&self, auxiliary: Vec<u64>, cx: &Cx) {
+        self.layout.lock(cx).image.auxiliary = auxiliary;
+    }
+
     /// Where execve(2) put what.
     pub fn image(&self, cx: &Cx) -> Image {
         self.layout.lock(cx).image.clone()

@@ -18,6 +18,7 @@ use super::change::AT_ONCE_AREAS;
 use super::remains::{self, PagesOf, Remainder};
 use super::space::AddressSpace;
 use super::vma::{Vma, VmaMap};
+use crate::sched;
 use crate::step::TimeSlice;
 
 /// Up to so many pages are given back at once: no more work than handing them over.
@@ -51,7 +52,7 @@ impl AddressSpace {
         if is_small || !self.leave_remains_async(cx) {
             let mut pages = 0..USER_END;
             while !self.tear_down_stretch(&mut pages, cx) {
-                tasks::pause_async(cx);
+                sched::pause_in_end_async(cx);
             }
         }
         let executable = self.executable.lock(cx).take();
@@ -96,7 +97,7 @@ impl AddressSpace {
             }
             nth += 1;
             if time_slice.is_over() {
-                tasks::pause_async(cx);
+                sched::pause_in_end_async(cx);
                 time_slice = TimeSlice::of_end();
             }
         }
@@ -111,7 +112,7 @@ impl AddressSpace {
                 while let Some(chunk) = vmas.pop_chunk() {
                     drop(chunk);
                     if time_slice.is_over() {
-                        tasks::pause_async(cx);
+                        sched::pause_in_end_async(cx);
                         time_slice = TimeSlice::of_end();
                     }
                 }

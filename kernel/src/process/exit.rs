@@ -63,9 +63,10 @@ fn take_owed(me: &Current, cx: &Cx) -> Result<Owed> {
 
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
 pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
+    sched::work_at_ends(tasks::current(cx));
     // What one thread leaves behind, no other is to see that runs on.
     while me.process(cx).is_ok_and(|process| is_to_tell_others(&process, cx)) {
-        tasks::pause_async(cx);
+        sched::pause_in_end_async(cx);
     }
     release_futexes_async(cx, me);
     let Ok(held) = let_go(me, cx) else { return };
@@ -108,7 +109,7 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
 }
 
 /// How many threads of a process that ends are told so before others may have their turn.
-const TOLD_AT_A_TIME: usize = 1024;
+const TOLD_AT_A_TIME: usize = 256;
 
 /// Tells some more threads that their process ends; whether there may be others. While one of them writes a core file, that one is not told.
 fn is_to_tell_others(process: &Process, cx: &Cx) -> bool {
@@ -255,22 +256,21 @@ fn give_children_away_async(cx: &mut Cx, me: &mut Current) {
             let mut told = Cursor::default();
             loop {
                 let is_done = was_given_away(given, &mut told, me, &mut groups, cx);
-                have_others_turn_async(cx, me, &mut time_slice, &mut groups);
+                have_others_turn_async(cx, &mut time_slice, &mut groups);
                 if is_done {
                     break;
                 }
             }
         }
-        have_others_turn_async(cx, me, &mut time_slice, &mut groups);
+        have_others_turn_async(cx, &mut time_slice, &mut groups);
     }
 }
 
 /// If the time slice is over. What was known of groups is not, then.
 #[inline(always)]
-fn have_others_turn_async(cx: &mut Cx, me: &mut Current, time_slice: &mut TimeSlice, groups: &mut Groups) {
+fn have_others_turn_async(cx: &mut Cx, time_slice: &mut TimeSlice, groups: &mut Groups) {
     if time_slice.is_over() {
-        // Whatever signals come, it ends.
-        let _ = me.pause_async(cx, Interruption::KillOnly);
+        sched::pause_in_end_async(cx);
         (*time_slice, *groups) = (TimeSlice::of_end(), Groups::default());
     }
 }

@@ -595,6 +595,16 @@ pub fn works_at_ends(cx: &Cx) -> bool {
     tasks::current(cx).sched().is_some_and(|words| Words(words).works_at_ends())
 }
 
+/// Others may have their turn in the midst of an end. Who began its turn as a task that others wait for, and then to [work at ends](work_at_ends), has no more of it: it goes on in
+/// turns of [`ENDS_SLICE`].
+pub fn pause_in_end_async(cx: &mut Cx) {
+    if works_at_ends(cx) && !SCHEDULER.cores[frame::cpu::current(cx)].look(|queue| queue.runs_end()) {
+        tasks::yield_async(cx);
+    } else {
+        tasks::pause_async(cx);
+    }
+}
+
 /// Whether what runs on a core is of a task that works at ends: the task itself, or what the core does before it runs another one.
 pub fn runs_end(core: usize) -> bool {
     let runs_one = |queue: &mut run_queue::RunQueue| queue.running.is_some_and(|words| Words(words).works_at_ends());

@@ -449,6 +449,11 @@ impl RunQueue {
         self.with_ends
     }
 
+    /// Whether the turn of the running task is one of those that work at ends.
+    pub fn runs_end(&self) -> bool {
+        self.runs_end
+    }
+
     /// Whether tasks wait that work at ends.
     pub fn has_ends(&self) -> bool {
         !self.ends.is_empty()

@@ -161,7 +161,7 @@ fn owner_number(open: &OpenFile, cx: &Cx) -> i32 {
 /// F_NOTIFY.
 fn notify(open: &TempRc<'_, OpenFile>, fd: i32, events: u32, me: &Current, cx: &Cx) -> Result<()> {
     if events & !abi::DN_MULTISHOT == 0 {
-        dnotify::unwatch(open, me.files);
+        dnotify::unwatch(open, || me.files);
         return Ok(());
     }
     dnotify::watch(open, me.files, fd, events, cx)?;

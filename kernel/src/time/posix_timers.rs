@@ -199,6 +199,9 @@ impl ProcessTimers {
 
     /// Deletes the POSIX timers: execve(2) keeps only the interval timers.
     pub fn delete_all_posix(&self, process: &Process, cx: &impl NoSuspend) {
+        if !self.had_any.load(Ordering::Relaxed) {
+            return;
+        }
         let removed = core::mem::take(&mut *self.posix.lock(cx));
         process.let_go(Held::Timer, removed.len() as u32, cx);
         drop(removed);

@@ -235,6 +235,10 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
                 if let Some(entry) = entries.get_mut(bit).and_then(Option::take)
                     && (entry.object.owners() == 1 || entry.object.with(&mut choose))
                 {
+                    // Who goes on behind a chunk's last entry does not come back to it.
+                    if seen == 0 && chunk.unseen == 0 {
+                        chunk.entries = SharedSlice::empty();
+                    }
                     return (Some(Dying::new(entry.object)), here + 1);
                 }
             }
@@ -368,13 +372,35 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         from: usize,
         limit: usize,
     ) -> Result<usize, Dying<T, M>> {
-        match self.reserve_lowest(from, limit) {
-            Some(index) => {
-                self.fill(index, object, attribute, end);
-                Ok(index)
-            }
-            None => Err(Dying::new(object)),
+        let index = self.lowest_free(from);
+        let (number, bit) = (index / CHUNK, index % CHUNK);
+        if index >= limit || (number >= self.chunks.len() && !self.grow(number)) {
+            return Err(Dying::new(object));
         }
+        if end == HandleEnd::Seen {
+            self.has_seen(number);
+        }
+        let chunk = &mut self.chunks[number];
+        if !chunk.make_room(bit) {
+            return Err(Dying::new(object));
+        }
+        let Some(entry) = chunk.entries.get_mut().and_then(|entries| entries.get_mut(bit)) else {
+            return Err(Dying::new(object));
+        };
+        debug_assert!(entry.is_none(), "the number was taken");
+        *entry = Some(Handle { object, attribute });
+        // Of a number that was free there are no marks.
+        if attribute != A::default() {
+            chunk.mark(bit, attribute);
+        }
+        if end == HandleEnd::Unseen {
+            chunk.unseen |= 1 << bit;
+        }
+        chunk.taken |= 1 << bit;
+        if chunk.taken == u64::MAX {
+            self.words[number / CHUNK].full |= 1 << (number % CHUNK);
+        }
+        Ok(index)
     }
 
     /// Takes the lowest free number that is at least `from` and below `limit`, for an object that is to come: nobody finds anything there,
@@ -475,6 +501,14 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
     /// One more share in the object of `index`, for another entry.
     pub fn share(&self, index: usize) -> Option<StrongRc<T, M>> {
         Some(self.entry(index)?.object.share())
+    }
+
+    /// As [`share`](Self::share), and who sees the object's end.
+    #[inline]
+    pub fn share_with_end(&self, index: usize) -> Option<(StrongRc<T, M>, HandleEnd)> {
+        let (chunk, bit) = (self.chunks.get(index / CHUNK)?, index % CHUNK);
+        let end = if chunk.unseen >> bit & 1 != 0 { HandleEnd::Unseen } else { HandleEnd::Seen };
+        Some((chunk.entries.get(bit)?.as_ref()?.object.share(), end))
     }
 
     /// More than the highest number that was in use since there was room for it.
@@ -663,5 +697,34 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
                 self.chunks[last].entries = SharedSlice::empty();
             }
         }
+    }
+}
+
+#[cfg(all(test, not(ebb_loom)))]
+mod tests {
+    use super::*;
+    use crate::Cx;
+    use crate::reclaim::Core;
+
+    #[test]
+    fn what_was_drained_one_by_one_keeps_no_memory_for_entries() {
+        // SAFETY: the context ends before it.
+        let _core = unsafe { Core::register() };
+        // SAFETY: this thread has no other, and it is registered.
+        let mut cx = unsafe { Cx::new(core::ptr::null()) };
+        let mut table = HandleTable::<usize, ()>::default();
+        for number in 0..3 * CHUNK {
+            assert_eq!(table.insert(StrongRc::new(number), (), HandleEnd::Seen, 0, 300).ok(), Some(number));
+        }
+        let mut at = 0;
+        while at < table.len() {
+            let (alone, next) = table.drain(at, 1000, |_| false);
+            at = next;
+            if let Some(alone) = alone {
+                alone.destroy(&mut cx);
+            }
+        }
+        assert!(table.chunks.iter().all(|chunk| chunk.entries.is_empty()));
+        crate::reclaim::reclaim(&mut cx);
     }
 }

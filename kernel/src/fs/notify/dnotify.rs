@@ -100,9 +100,9 @@ pub fn watch(open: &TempRc<'_, OpenFile>, files: WeakRc<FileTable>, fd: i32, bit
 
 /// Ends what a process asked for by `open`.
 #[inline(always)]
-pub fn unwatch(open: &OpenFile, files: WeakRc<FileTable>) {
+pub fn unwatch(open: &OpenFile, files: impl FnOnce() -> WeakRc<FileTable>) {
     if open.has_watched.load(Ordering::Relaxed) {
-        end_watch(open, files);
+        end_watch(open, files());
     }
 }
 

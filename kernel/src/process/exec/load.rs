@@ -224,7 +224,6 @@ fn map_stack(
         stack: stack.pointer,
         arguments: stack.arguments.clone(),
         environment: stack.environment.clone(),
-        auxiliary: stack.auxiliary.clone(),
         ..Image::default()
     };
     Ok((stack, image))

@@ -20,6 +20,7 @@ mod stack;
 mod strings;
 
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
@@ -140,7 +141,7 @@ fn owes_futexes(me: &Current, cx: &Cx) -> Result<bool> {
 }
 
 /// Does everything that can fail. Who has threads may see it outdated by them: such a caller prepares again once it is alone.
-fn prepare_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<Prepared> {
+fn prepare_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<Box<Prepared>> {
     let prepared = step::complete_in_turn_async(cx, me, |cx, me, _| prepare(request, me, cx))?;
     let strings = ProgramStrings { front: prepared.front.as_ref(), argv: &request.argv, envp: &request.envp };
     let mut at = prepared.stack.pointer;
@@ -151,7 +152,7 @@ fn prepare_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<Pre
 }
 
 /// Does everything that can fail, but for writing the stack.
-fn prepare(request: &Request, me: &Current, cx: &Cx) -> Step<Prepared> {
+fn prepare(request: &Request, me: &Current, cx: &Cx) -> Step<Box<Prepared>> {
     let Request { directory, path, flags, argv, envp } = request;
     let mut walk = WalkFlags::FOLLOW;
     walk.set(WalkFlags::FOLLOW, !flags.contains(ExecFlags::NO_FOLLOW));
@@ -196,7 +197,7 @@ fn build(
     path: &[u8],
     me: &Current,
     cx: &Cx,
-) -> Step<Prepared> {
+) -> Step<Box<Prepared>> {
     let executable = Executable::new(file)?;
     let file = executable.file();
     let elf = read_elf(&file.get(cx), first, me, cx)?;
@@ -231,7 +232,8 @@ fn build(
     space.begin_charge(&payer, cx)?;
     drop(space);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    Ok(Prepared { space: owner, payer, start, stack, front, credentials, secure, name: Name::new(name) })
+    let name = Name::new(name);
+    Ok(Box::new(Prepared { space: owner, payer, start, stack, front, credentials, secure, name }))
 }
 
 /// The name under which an interpreter finds a script: see execveat(2).
@@ -303,8 +305,9 @@ fn shares_root(me: &Current, cx: &Cx) -> Result<bool> {
 
 /// The point of no return. What the caller saw of memory until now is returned, to be given up.
 #[cfg_attr(false, ebb_lint::never_suspends)]
-fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<StrongRc<AddressSpace>> {
-    let Prepared { space, start, credentials, secure, name, payer, .. } = prepared;
+fn commit(cx: &mut Cx, me: &mut Current, prepared: Box<Prepared>) -> Result<StrongRc<AddressSpace>> {
+    let Prepared { space, start, stack, credentials, secure, name, payer, .. } = *prepared;
+    space.get(cx).set_auxiliary(stack.auxiliary, cx);
     process::unshare(me, abi::CLONE_FILES, cx)?;
     let thread = me.thread(cx)?;
     let process = me.process(cx)?;
@@ -339,7 +342,6 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<StrongRc<
     process.reset_exit_signal();
     process.barriers.store(0, Ordering::Relaxed);
     process.has_executed.store(true, Ordering::Relaxed);
-    process.timers.delete_all_posix(&process, cx);
 
     me.space = new_space;
     me.restart = None;
