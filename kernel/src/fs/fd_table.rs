@@ -272,7 +272,10 @@ impl FileTable {
                 let passed = next - at;
                 at = next;
                 match closed {
-                    Some(closed) => pace.end_async(cx, closed),
+                    Some(closed) => {
+                        dnotify::unwatch(&closed.get(cx), table);
+                        pace.end_async(cx, closed);
+                    }
                     None if passed >= SCANNED_AT_ONCE => pace.pause_async(cx),
                     None => {}
                 }
@@ -402,7 +405,7 @@ impl FileTable {
     /// it asked for by the description.
     #[inline]
     fn closing(&self, closed: &TempRc<'_, OpenFile>, this: &WeakRc<Self>, cx: &Cx) {
-        dnotify::unwatch(closed, *this);
+        dnotify::unwatch(closed, self);
         if self.has_record_locks.load(Ordering::Relaxed)
             && let Ok(inode) = closed.inode(cx)
         {
