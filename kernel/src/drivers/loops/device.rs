@@ -273,9 +273,7 @@ impl LoopDevice {
         }
         let moves = self.moves_by(&change, cx);
         if moves {
-            while disk.cache(cx).forget(0..u64::MAX, false, cx).is_some() {
-                tasks::pause_async(cx);
-            }
+            forget_async(cx, disk, false);
             // Whoever asked has written what was dirty. What came since may hold a part of what was there before.
             if disk.cache(cx).is_dirty(cx) {
                 return Err(Errno::EAGAIN);
@@ -392,13 +390,20 @@ impl LoopDevice {
         let bound = state.bound.take();
         drop(state);
         // As long as it has a size.
-        while disk.cache(cx).forget(0..u64::MAX, true, cx).is_some() {
-            tasks::pause_async(cx);
-        }
+        forget_async(cx, disk, true);
         self.sectors.store(0, Ordering::Relaxed);
         self.state.lock(cx).is_ending = false;
         drop(bound);
         self.room.wake_all();
+    }
+}
+
+/// Forgets what a disk's cache has that nobody works on.
+fn forget_async(cx: &mut Cx, disk: &Disk, with_dirty: bool) {
+    let mut from = Some(0);
+    while let Some(at) = from {
+        from = disk.cache(cx).forget(at..u64::MAX, with_dirty, cx);
+        tasks::pause_async(cx);
     }
 }
 
