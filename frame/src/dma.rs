@@ -24,7 +24,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use tasks::StaticRef;
 
-use crate::iommu::Translation;
+use crate::iommu::{Lending, Translation};
 use crate::mm::{FrameNumber, PAGE_SIZE, Reader, UFrame, USegment, Writer, claim_idle, give_block, release_block};
 
 /// An address as a device knows it.
@@ -74,7 +74,7 @@ impl Domain {
     }
 
     /// From now on the device reaches what it is given, and nothing else. Called before it is given anything.
-    #[cfg(target_os = "none")]
+    #[cfg(any(target_os = "none", test))]
     pub(crate) fn translate(&self, translation: &'static Translation) {
         self.translation.set(Some(translation));
     }
@@ -91,8 +91,12 @@ impl Domain {
     }
 
     /// Gives it frames; whether it can reach them.
-    fn give(&self, frames: impl Iterator<Item = FrameNumber> + Clone + Send + Sync) -> bool {
-        self.translation.get().is_none_or(|translation| translation.map(frames))
+    fn give(&self, frames: impl Iterator<Item = FrameNumber> + Clone + Send + Sync) -> Lending {
+        match self.translation.get().map(|translation| translation.map(frames)) {
+            None => Lending::All,
+            Some(Lending::Unknown) if !self.is_allowed() => Lending::Nothing,
+            Some(lending) => lending,
+        }
     }
 
     /// Takes frames from it that were given to it; whether it cannot reach them any more.
@@ -131,12 +135,17 @@ pub struct DmaCoherent {
 impl DmaCoherent {
     /// `PAGE_SIZE << order` bytes that lie together; `None` if there is no such memory, or none for the tables of an IOMMU.
     pub fn new(domain: &'static Domain, order: u8) -> Option<Self> {
-        let segment = USegment::zeroed(order)?;
+        let segment = ManuallyDrop::new(USegment::zeroed(order)?);
         let first = segment.first();
-        if !domain.give(numbers(first, order)) {
-            return None;
+        match domain.give(numbers(first, order)) {
+            Lending::All => Some(DmaCoherent { segment, first, len: PAGE_SIZE << order, domain }),
+            Lending::Nothing => {
+                drop(ManuallyDrop::into_inner(segment));
+                None
+            }
+            // It is lost.
+            Lending::Unknown => None,
         }
-        Some(DmaCoherent { segment: ManuallyDrop::new(segment), first, len: PAGE_SIZE << order, domain })
     }
 
     /// Where the byte at `offset` is, for the device; `None` beyond the end.
@@ -204,10 +213,15 @@ impl DmaMap {
     /// # Errors
     /// There is no memory for the tables of an IOMMU, or it has no room for them: the frames.
     pub fn new(domain: &'static Domain, frames: Vec<UFrame>) -> Result<Self, Vec<UFrame>> {
-        if !domain.give(frames.iter().map(UFrame::number)) {
-            return Err(frames);
+        match domain.give(frames.iter().map(UFrame::number)) {
+            Lending::All => Ok(DmaMap { frames: ManuallyDrop::new(frames), domain }),
+            Lending::Nothing => Err(frames),
+            Lending::Unknown => {
+                // One owner of each is lost, so none becomes anything else.
+                frames.iter().for_each(|frame| core::mem::forget(frame.clone()));
+                Err(frames)
+            }
         }
-        Ok(DmaMap { frames: ManuallyDrop::new(frames), domain })
     }
 
     /// How many.
@@ -257,9 +271,16 @@ impl DmaIdle {
     /// The policy has given out what does not exist, or is in use.
     pub fn new(domain: &'static Domain, first: FrameNumber, order: u8) -> Option<Self> {
         claim_idle(first, order);
-        let idle = DmaIdle { first, order, domain };
-        // Else it is dropped, which takes back what little the device may have got.
-        domain.give(numbers(first, order)).then_some(idle)
+        match domain.give(numbers(first, order)) {
+            Lending::All => Some(DmaIdle { first, order, domain }),
+            Lending::Nothing => {
+                // SAFETY: they were claimed just now, nobody else has them, and the device does not reach them.
+                unsafe { give_block(first, order) };
+                None
+            }
+            // They are lost.
+            Lending::Unknown => None,
+        }
     }
 
     /// Where it is, for the device.

@@ -10,7 +10,6 @@
 #include "check.h"
 #include <poll.h>
 #include <sys/mount.h>
-#include <sys/utsname.h>
 
 static int usable;
 static char top[64];
@@ -34,12 +33,6 @@ static char top[64];
             __VA_ARGS__; \
         }                \
     } while (0)
-
-static inline int is_ebb(void)
-{
-    struct utsname name;
-    return uname(&name) == 0 && strstr(name.release, "ebb") != NULL;
-}
 
 static inline const char *outcome(long result)
 {

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -193,6 +194,13 @@ static inline int check_wait(pid_t pid)
     while (got == -1 && errno == EINTR);
     REQUIRE(got == pid);
     return status;
+}
+
+// For what Linux has not, or does in another way.
+static inline int is_ebb(void)
+{
+    struct utsname name;
+    return uname(&name) == 0 && strstr(name.release, "ebb") != NULL;
 }
 
 // Suspends the calling thread; signals do not shorten it.

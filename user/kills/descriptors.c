@@ -239,6 +239,42 @@ static void watches(int amount)
     }
 }
 
+// Instances of which each has as many events as it may keep without being left as a whole, with names.
+static void unread(int amount)
+{
+    char directory[40], path[300];
+    unlimit_inotify("/proc/sys/fs/inotify/max_user_instances");
+    snprintf(directory, sizeof directory, "/tmp/unread-%d", getpid());
+    mkdir(directory, 0700);
+    for (int i = 0; i < amount; i++) {
+        int watcher = inotify_init1(IN_NONBLOCK);
+        if (watcher < 0 || inotify_add_watch(watcher, directory, IN_CREATE) < 0)
+            break;
+    }
+    for (int i = 0, events = any(80); i < events; i++) {
+        snprintf(path, sizeof path, "%s/%0*d", directory, any(3) ? 200 : 8, i);
+        close(open(path, O_WRONLY | O_CREAT, 0600));
+    }
+}
+
+// Directories of which signals tell.
+static void notified(int amount)
+{
+    for (int i = 0; i < amount; i++) {
+        int directory = open(any(2) ? "/tmp" : "/", O_RDONLY | O_DIRECTORY);
+        if (directory < 0 || fcntl(directory, F_NOTIFY, DN_RENAME | DN_MULTISHOT) < 0)
+            return;
+    }
+}
+
+// Trees of mounts that are nowhere.
+static void mounts(int amount)
+{
+    for (int i = 0; i < amount; i++)
+        if (syscall(SYS_open_tree, AT_FDCWD, any(2) ? "/" : "/tmp", 1 | (any(2) ? 0x8000 : 0)) < 0)
+            return;
+}
+
 static void terminals(int amount)
 {
     for (int i = 0; i < amount; i++) {
@@ -270,6 +306,9 @@ const struct kind descriptor_kinds[] = {
     { "asynchronous", 300, asynchronous },
     { "inotifies", 500, inotifies },
     { "watches", MOST_WATCHED, watches },
+    { "unread", 300, unread },
+    { "notified", 1000, notified },
+    { "mounts", 300, mounts },
     { "terminals", 200, terminals },
     { 0 },
 };

@@ -50,6 +50,17 @@ pub(crate) enum Forget<'a> {
     All,
 }
 
+/// What came of lending frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lending {
+    /// The device reaches all of them.
+    All,
+    /// It reaches none: there is no memory for a table, or they are out of its reach.
+    Nothing,
+    /// The same, but it reached some for a moment, and the units do not say that they have forgotten that. They must not be used for anything else.
+    Unknown,
+}
+
 /// What one device may reach. It lives for ever.
 pub(crate) struct Translation {
     id: u16,
@@ -70,24 +81,26 @@ impl Translation {
         Translation { id, tables: SpinLock::new(tables), remembers_absence, forget }
     }
 
-    /// Lets the device reach frames. False if there is no memory for a table, or they are out of its reach: it reaches none of them then.
-    pub(crate) fn map(&self, frames: impl Iterator<Item = FrameNumber> + Clone + Send + Sync) -> bool {
-        let mapped = self.tables.with(|tables| {
+    /// Lets the device reach frames, all of them or none.
+    pub(crate) fn map(&self, frames: impl Iterator<Item = FrameNumber> + Clone + Send + Sync) -> Lending {
+        let (mapped, is_all) = self.tables.with(|tables| {
             let mapped = frames.clone().take_while(|frame| tables.map(*frame)).count();
             let is_all = frames.clone().nth(mapped).is_none();
-            if is_all {
-                return true;
+            if !is_all {
+                frames.take(mapped).for_each(|frame| _ = tables.unmap(frame));
             }
-            for frame in frames.clone().take(mapped) {
-                tables.unmap(frame);
-            }
-            false
+            (mapped, is_all)
         });
-        // Entries that were there for a moment may be remembered, too.
-        if !mapped || self.remembers_absence {
-            (self.forget)(self.id, Forget::All);
+        if is_all {
+            if self.remembers_absence {
+                // What they do not forget the device does not reach, which is all that comes of it.
+                (self.forget)(self.id, Forget::All);
+            }
+            return Lending::All;
         }
-        mapped
+        // Entries that were there for a moment may be remembered.
+        let is_forgotten = mapped == 0 || (self.forget)(self.id, Forget::All);
+        if is_forgotten { Lending::Nothing } else { Lending::Unknown }
     }
 
     /// Takes frames from the device that it was let to; whether the units have forgotten them. If not, they must not be used for anything else.

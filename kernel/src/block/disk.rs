@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
+use core::ops::{Deref, Range};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
@@ -155,9 +155,13 @@ pub fn add(name: String, major: u32, minor: u32, device: &'static dyn BlockDevic
 }
 
 impl Disk {
+    /// The disk itself.
+    pub fn whole(&'static self) -> Volume {
+        Volume { disk: self, partition: 0, start: 0, sectors: self.device.geometry().sectors }
+    }
+
     /// The disk itself, and its partitions.
     pub fn volumes(&'static self, cx: &impl NoSuspend) -> Vec<Volume> {
-        let whole = Volume { disk: self, partition: 0, start: 0, sectors: self.device.geometry().sectors };
         let partitions = self.partitions.lock(cx);
         let parts = partitions.iter().map(|part| Volume {
             disk: self,
@@ -165,7 +169,7 @@ impl Disk {
             start: part.start,
             sectors: part.sectors,
         });
-        core::iter::once(whole).chain(parts).collect()
+        core::iter::once(self.whole()).chain(parts).collect()
     }
 
     /// How many files are open on it or its partitions, and mounts.
@@ -261,24 +265,33 @@ impl Volume {
         self.start * SECTOR..(self.start + self.sectors()) * SECTOR
     }
 
-    /// A file is open on it from now on, or something on it is mounted.
+    /// Begins to use it: a file is open on it from now on, or something on it is mounted.
     ///
     /// # Errors
     /// `Pause` while it lets go of what it has.
-    pub fn begin_use(&self) -> Step<()> {
+    pub fn begin_use(self) -> Step<Used> {
         // Counted first: so either this sees that it lets go, or it sees this.
         self.disk.open.fetch_add(1, Ordering::SeqCst);
-        if self.disk.device.lets_go() {
-            self.end_use();
-            return Err(Stop::Pause(Interruption::KillOnly));
-        }
-        Ok(())
+        let used = Used(self);
+        if self.disk.device.lets_go() { Err(Stop::Pause(Interruption::KillOnly)) } else { Ok(used) }
     }
+}
 
-    /// A file is no longer open on it, or something no longer mounted.
-    pub fn end_use(&self) {
-        if self.disk.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.disk.device.last_closed();
+/// A volume on which a file is open or something is mounted, as long as this is there.
+pub struct Used(Volume);
+
+impl Deref for Used {
+    type Target = Volume;
+
+    fn deref(&self) -> &Volume {
+        &self.0
+    }
+}
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        if self.0.disk.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.disk.device.last_closed();
         }
     }
 }

@@ -27,7 +27,7 @@ mod write_back;
 
 pub use cache::{Backing, Cache, Depth, Extent, Keep, ReadAhead, SyncProgress, VolumeSync, Wanted};
 pub use device::{BlockDevice, Geometry, Limits};
-pub use disk::{Disk, MAJOR, Volume, add, disks, start_async, sync_all, volume};
+pub use disk::{Disk, MAJOR, Used, Volume, add, disks, start_async, sync_all, volume};
 pub use request::{Operation, Owner, Refused, Request, SECTOR, Transfer, transfer_async, wait_async};
 pub use statistics::Statistics;
 

@@ -15,8 +15,8 @@ use linux_raw_sys::ioctl::{
 };
 use refs::{StrongRc, Waker, WeakRc};
 
-use super::loops;
-use crate::block::{self, Depth, Keep, Operation, ReadAhead, SECTOR, SyncProgress, Transfer, Volume};
+use super::loops::{self, LoopDevice};
+use crate::block::{self, Depth, Keep, Operation, ReadAhead, SECTOR, SyncProgress, Transfer, Used};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -31,7 +31,7 @@ const READ_AHEAD_SECTORS: u64 = 2048;
 
 /// An open disk or partition.
 pub struct BlockFile {
-    volume: Volume,
+    volume: Used,
     ahead: ReadAhead,
     /// Which failures to write this description was told of.
     seen: AtomicU64,
@@ -46,25 +46,23 @@ pub struct BlockFile {
 /// ENXIO: there is none. `Pause` while it lets go of what it has.
 pub fn open(device: DeviceNumber, flags: OpenFlags, cx: &Cx) -> Step<Box<dyn File>> {
     let volume = block::volume(device.major, device.minor, cx).ok_or(Errno::ENXIO)?;
-    volume.begin_use()?;
+    Ok(open_volume(volume.begin_use()?, flags, cx))
+}
+
+/// Opens what is on a disk.
+pub fn open_volume(volume: Used, flags: OpenFlags, cx: &Cx) -> Box<dyn File> {
     let is_direct = flags.contains(OpenFlags::DIRECT);
-    Ok(Box::new(BlockFile {
-        volume,
+    Box::new(BlockFile {
         ahead: ReadAhead::default(),
         seen: AtomicU64::new(volume.disk.cache(cx).failures()),
+        volume,
         is_direct: AtomicBool::new(is_direct),
         syncs_writes: match flags.contains(OpenFlags::DATA_SYNC) {
             true => Some(Depth::Kept),
             false => is_direct.then_some(Depth::Written),
         },
         can_write: flags.can_write(),
-    }))
-}
-
-impl Drop for BlockFile {
-    fn drop(&mut self) {
-        self.volume.end_use();
-    }
+    })
 }
 
 impl BlockFile {
@@ -205,11 +203,14 @@ enum Long {
     Discard(Range<u64>),
     Zero(Range<u64>),
     Reread,
+    /// A loop device is to be something else.
+    Change(&'static LoopDevice, loops::Change),
 }
 
 /// Whether a request of ioctl(2) is one of [`ioctl_async`]'s.
-pub fn takes_long(request: u32) -> bool {
-    matches!(request, BLKFLSBUF | BLKDISCARD | BLKZEROOUT | BLKRRPART)
+pub fn takes_long(name: WeakRc<OpenFile>, request: u32, cx: &Cx) -> bool {
+    let is_long = matches!(request, BLKFLSBUF | BLKDISCARD | BLKZEROOUT | BLKRRPART) || loops::is_change(request);
+    is_long && name.upgrade(cx).is_ok_and(|open| open.kind::<BlockFile>().is_some())
 }
 
 /// ioctl(2) of an open disk, of the requests that wait for it.
@@ -233,6 +234,10 @@ pub fn ioctl_async(
                 }
                 Ok(if request == BLKFLSBUF { Long::Flush } else { Long::Reread })
             }
+            _ if loops::is_change(request) => {
+                let (device, change) = loops::change(&file.volume, file.can_write, request, argument, me, cx)?;
+                Ok(Long::Change(device, change))
+            }
             _ => {
                 let range = file.range(&open, argument, me, cx)?;
                 Ok(if request == BLKDISCARD { Long::Discard(range) } else { Long::Zero(range) })
@@ -243,6 +248,7 @@ pub fn ioctl_async(
         Long::Flush => sync_async(cx, me, name, true),
         Long::Discard(range) => fill_async(cx, me, name, range, Operation::Discard),
         Long::Zero(range) => fill_async(cx, me, name, range, Operation::WriteZeroes),
+        Long::Change(device, change) => change_loop_async(cx, me, name, device, change),
         Long::Reread => {
             sync_async(cx, me, name, true)?;
             with_file_async(cx, me, name, |file, _, cx| {
@@ -286,6 +292,29 @@ fn sync_async(cx: &mut Cx, me: &mut Current, name: WeakRc<OpenFile>, forgets: bo
         name,
         |file, _, cx| if forgets { file.forget(0..file.volume.size(), &mut from, cx) } else { Ok(()) },
     )
+}
+
+/// Has a loop device be something else: what is dirty goes to where it was meant for first.
+fn change_loop_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    name: WeakRc<OpenFile>,
+    device: &'static LoopDevice,
+    change: loops::Change,
+) -> Result<()> {
+    let mut progress = SyncProgress::default();
+    if device.moves_by(&change, cx) {
+        with_file_async(cx, me, name, |file, waker, cx| {
+            file.volume.disk.cache(cx).sync(0..u64::MAX, Depth::Written, &mut progress, waker, cx)
+        })?;
+    }
+    let (mut change, mut asked) = (Some(change), None);
+    with_file_async(cx, me, name, |_, waker, cx| {
+        if asked.is_none() {
+            asked = Some(device.ask(&mut change, waker, cx)?);
+        }
+        asked.as_ref().map_or(Ok(()), |asked| device.outcome(&asked.get(cx), waker, cx))
+    })
 }
 
 /// Discards a range of the file, or fills it with zeros.

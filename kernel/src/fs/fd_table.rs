@@ -273,7 +273,10 @@ impl FileTable {
                 let passed = next - at;
                 at = next;
                 match closed {
-                    Some(closed) => pace.end_async(cx, closed),
+                    Some(closed) => {
+                        dnotify::unwatch(&closed.get(cx), table);
+                        pace.end_async(cx, closed);
+                    }
                     None if passed >= SCANNED_AT_ONCE => pace.pause_async(cx),
                     None => {}
                 }
@@ -403,7 +406,7 @@ impl FileTable {
     /// it asked for by the description.
     #[inline]
     fn closing(this: &TempRc<'_, Self>, closed: &TempRc<'_, OpenFile>, cx: &Cx) {
-        dnotify::unwatch(closed, || this.downgrade());
+        dnotify::unwatch(closed, this);
         if this.has_record_locks.load(Ordering::Relaxed)
             && let Ok(inode) = closed.inode(cx)
         {

@@ -16,12 +16,13 @@
 //! | `mount_context` | a mount in the making: fsopen(2) |
 //! | `mount_use` | that somebody uses a mount |
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use frame::Cx;
-use refs::{SpinLock, StrongRc, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::propagation::Propagation;
 use super::{FileKind, FileSystem, Inode, MountFlags, Path};
@@ -50,7 +51,9 @@ pub struct Mount {
     /// In which tree it is: see [`Tree`].
     tree: AtomicU32,
     /// Where it is mounted: the parent mount and the inode there; `None` for the root and for what is detached.
-    pub(super) point: SpinLock<Option<Point>>,
+    point: SpinLock<Option<Point>>,
+    /// What is mounted in it, by the inodes there: those whose `point` says so, the one that came last at the end.
+    children: SpinLock<BTreeMap<WeakRc<Inode>, Vec<WeakRc<Mount>>>>,
     /// Which mounts it hears of.
     pub(super) propagation: SpinLock<Propagation>,
 }
@@ -95,6 +98,7 @@ impl Mount {
             is_expiring: AtomicBool::new(false),
             tree: AtomicU32::new(NOWHERE),
             point: SpinLock::new(None),
+            children: SpinLock::new(BTreeMap::new()),
             propagation: SpinLock::new(Propagation::default()),
         }
     }
@@ -198,6 +202,40 @@ impl Mount {
         let flags = self.flags.load(Ordering::Relaxed);
         let is_open = flags & (MountFlags::READ_ONLY.bits() | CLOSING) == 0;
         if is_open { Ok(MayWrite(PhantomData)) } else { Err(not_writable(flags)) }
+    }
+
+    /// It is at that place from now on, or nowhere. With the table's lock held. Where it was before.
+    pub(super) fn place(this: &TempRc<'_, Mount>, point: Option<Point>, cx: &Cx) -> Option<Point> {
+        let old = core::mem::replace(&mut *this.point.lock(cx), point);
+        let name = this.downgrade();
+        if let Some((parent, inode)) = old
+            && let Ok(parent) = parent.upgrade(cx)
+        {
+            let mut children = parent.children.lock(cx);
+            if let Some(there) = children.get_mut(&inode) {
+                there.retain(|child| *child != name);
+                if there.is_empty() {
+                    children.remove(&inode);
+                }
+            }
+        }
+        if let Some((parent, inode)) = point
+            && let Ok(parent) = parent.upgrade(cx)
+        {
+            parent.children.lock(cx).entry(inode).or_default().push(name);
+        }
+        old
+    }
+
+    /// The names of the place where it is.
+    pub(super) fn point_names(&self, cx: &Cx) -> Option<Point> {
+        *self.point.lock(cx)
+    }
+
+    /// What is mounted on an inode as seen through it. With the table's lock held.
+    pub(super) fn covering<'cx>(&self, inode: WeakRc<Inode>, cx: &'cx Cx) -> Option<TempRc<'cx, Mount>> {
+        let last = *self.children.lock(cx).get(&inode)?.last()?;
+        last.upgrade(cx).ok()
     }
 
     /// Where it is mounted; `None` for the root.

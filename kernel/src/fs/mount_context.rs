@@ -207,15 +207,30 @@ impl MountContext {
         }
     }
 
-    /// Takes the mount that was made, which does not allow this as well. From now on the context changes the options.
+    /// Has the mount that was made entered somewhere; it does not allow this as well. From then on the context changes the options. Where `enter` fails all is as before.
     ///
     /// # Errors
-    /// EINVAL: there is none yet. EBUSY: it was taken.
-    pub fn take_mount(&self, flags: MountFlags, cx: &Cx) -> Result<StrongRc<Mount>> {
+    /// EINVAL: there is none yet. EBUSY: it was taken. Those of `enter`.
+    pub fn mount<T>(&self, flags: MountFlags, cx: &Cx, enter: impl FnOnce(StrongRc<Mount>) -> Result<T>) -> Result<T> {
+        let made = self.take_mount(cx)?;
+        let before = made.with(|mount| {
+            let before = mount.flags();
+            mount.set_flags(mount.allowed(before & MountFlags::READ_ONLY | flags));
+            before
+        });
+        let outcome = enter(made.share());
+        if outcome.is_err() {
+            made.with(|mount| mount.set_flags(before));
+            self.state.lock(cx).phase = Phase::Made(made);
+        }
+        outcome
+    }
+
+    /// Takes the mount that was made.
+    fn take_mount(&self, cx: &Cx) -> Result<StrongRc<Mount>> {
         let mut state = self.state.lock(cx);
         match core::mem::replace(&mut state.phase, Phase::Failed) {
             Phase::Made(mount) => {
-                mount.with(|mount| mount.set_flags(mount.allowed(mount.flags() & MountFlags::READ_ONLY | flags)));
                 state.phase = Phase::Changes(mount.downgrade());
                 Ok(mount)
             }

@@ -77,12 +77,14 @@ impl MountTable {
         Some(Path { mount: mount.upgrade(cx).ok()?, inode: inode.upgrade(cx).ok()? })
     }
 
-    /// The newest mount on exactly this place.
-    pub(super) fn at<'cx>(&self, place: &Path<'_>, cx: &'cx Cx) -> Option<TempRc<'cx, Mount>> {
-        let wanted = Some((place.mount.downgrade(), place.inode.downgrade()));
-        let mounts = self.mounts.lock(cx);
-        let found = mounts.iter().rev().find(|mount| *mount.get(cx).point.lock(cx) == wanted)?;
-        found.downgrade().upgrade(cx).ok()
+    /// What is mounted on a place, topmost; the place itself if nothing is.
+    pub(super) fn topmost<'cx>(&self, mut place: Path<'cx>, cx: &'cx Cx) -> Path<'cx> {
+        let _mounts = self.mounts.lock(cx);
+        while let Some(mount) = place.mount.covering(place.inode.downgrade(), cx) {
+            let inode = mount.root.get(cx);
+            place = Path { mount, inode };
+        }
+        place
     }
 
     /// Makes `mount` the root of the tree (the first time), or mounts it on the place `on`.
@@ -182,7 +184,7 @@ impl MountTable {
             return Err(Errno::EINVAL);
         }
         let old = move_tree(&mut mounts, mount, new, cx)?;
-        let covered = top.mount.point.lock(cx).replace(on_it.keep());
+        let covered = Mount::place(&top.mount, Some(on_it.keep()), cx);
         drop(mounts);
         give_up_point(old, cx);
         give_up_point(covered, cx);
@@ -217,9 +219,9 @@ impl MountTable {
         {
             return Err(Errno::EINVAL);
         }
-        let old_point = root.mount.point.lock(cx).replace(point.keep());
+        let old_point = Mount::place(&root.mount, Some(point.keep()), cx);
         // The inode where the root was keeps its count.
-        let given_up = core::mem::replace(&mut *new.mount.point.lock(cx), old_point);
+        let given_up = Mount::place(&new.mount, old_point, cx);
         drop(mounts);
         give_up_point(given_up, cx);
         self.has_changed();
@@ -313,7 +315,7 @@ impl MountTable {
                 continue;
             }
             mount.set_tree(Tree::None);
-            let point = mount.point.lock(cx).take();
+            let point = Mount::place(&mount, None, cx);
             let propagation = core::mem::take(&mut *mount.propagation.lock(cx));
             left.extend(propagation.group.map(|group| (group, propagation.master)));
             gone.push((mounts.remove(index), point));
@@ -403,13 +405,13 @@ impl MountTable {
             removed.extend(mounts.extract_if(.., |mount| !mount.get(cx).is_in_table()));
         }
         for (covering, below) in &going.uncovered {
-            let freed = below.point.lock(cx).take();
-            let old = core::mem::replace(&mut *covering.point.lock(cx), freed);
+            let freed = Mount::place(below, None, cx);
+            let old = Mount::place(covering, freed, cx);
             give_up_point(old, cx);
         }
         let (mut points, mut left) = (Vec::new(), BTreeMap::new());
         for gone in &going.mounts {
-            points.push(gone.point.lock(cx).take());
+            points.push(Mount::place(gone, None, cx));
             let propagation = core::mem::take(&mut *gone.propagation.lock(cx));
             left.extend(propagation.group.map(|group| (group, propagation.master)));
         }
@@ -480,7 +482,7 @@ fn graft(
         }
     }
     mount_tree::copy_to_receivers(mounts, tree, on, receivers, cx);
-    let old = tree.first().and_then(|top| top.point.lock(cx).replace(point.keep()));
+    let old = tree.first().and_then(|top| Mount::place(top, Some(point.keep()), cx));
     mount_tree::add(mounts, new, Tree::Namespace, cx);
     Ok(old)
 }

@@ -30,8 +30,7 @@ impl<'cx> Children<'cx> {
         let mut children: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for mount in mounts {
             let mount = mount.get(cx);
-            let point = *mount.point.lock(cx);
-            if let Some((parent, inode)) = point {
+            if let Some((parent, inode)) = mount.point_names(cx) {
                 children.entry(parent).or_default().push((inode, mount));
             }
         }
@@ -103,13 +102,12 @@ pub(super) fn copy_tree(
     for (index, mount) in tree.iter().enumerate() {
         let shown = root.take().unwrap_or_else(|| mount.root.share());
         let copy = StrongRc::new(mount.copy(shown, propagation(index)));
-        let point = *mount.point.lock(cx);
         if index > 0
-            && let Some((parent, inode)) = point
+            && let Some((parent, inode)) = mount.point_names(cx)
             && let Some(&parent) = copy_of.get(&parent)
         {
             hold_point(inode, cx);
-            *copy.get(cx).point.lock(cx) = Some((parent, inode));
+            Mount::place(&copy.get(cx), Some((parent, inode)), cx);
         }
         copy_of.insert(mount.downgrade(), copy.downgrade());
         copies.push(copy);
@@ -235,12 +233,12 @@ pub(super) fn copy_to_receivers(
         let copies = copy_tree(tree, top.root.share(), propagation, cx);
         let Some(copy) = copies.first().map(|copy| copy.get(cx)) else { continue };
         hold_point(inode, cx);
-        *copy.point.lock(cx) = Some((receiver.mount.downgrade(), inode));
+        Mount::place(&copy, Some((receiver.mount.downgrade(), inode)), cx);
         if let Some(covering) = children.at(&receiver.mount, inode) {
             // Its place on `inode` goes, and it gets one on the copy.
             let root = copy.root.downgrade();
             hold_point(root, cx);
-            let old = covering.point.lock(cx).replace((copy.downgrade(), root));
+            let old = Mount::place(covering, Some((copy.downgrade(), root)), cx);
             super::mount_table::give_up_point(old, cx);
         }
         add(mounts, copies, Tree::Namespace, cx);

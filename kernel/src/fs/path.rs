@@ -120,15 +120,7 @@ impl<'cx> Path<'cx> {
     /// What is mounted here, topmost; itself if nothing is.
     #[inline(always)]
     pub fn mounted(self, cx: &'cx Cx) -> Result<Path<'cx>> {
-        if self.inode.mounts.load(Ordering::Relaxed) == 0 { Ok(self) } else { self.mounted_slowly(cx) }
-    }
-
-    fn mounted_slowly(mut self, cx: &'cx Cx) -> Result<Path<'cx>> {
-        while let Some(mount) = MOUNTS.at(&self, cx) {
-            let inode = mount.root.get(cx);
-            self = Path { mount, inode };
-        }
-        Ok(self)
+        Ok(if self.inode.mounts.load(Ordering::Relaxed) == 0 { self } else { MOUNTS.topmost(self, cx) })
     }
 
     /// The directory above, across mounts but not above `root`; itself at the top.

@@ -50,6 +50,8 @@ classes! {
         EpollItem = Cost::eager(300),
         /// What an inotify instance watches.
         Watch = Cost::eager(1_200),
+        /// Up to 64 events of an inotify instance that nobody has read.
+        Unread = Cost::eager(9_000),
         /// A mount of a tree that is nowhere, which a descriptor has.
         Mount = Cost::eager(6_000),
     }

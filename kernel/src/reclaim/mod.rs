@@ -10,7 +10,7 @@
 //! | a table of descriptors | its descriptors, by the kind of file | `handles` |
 //! | an address space | mappings of objects (files, shared memory) | `layout` |
 //! | an epoll set | what it watches | `set` |
-//! | an inotify instance | what it watches | `state` |
+//! | an inotify instance | what it watches, what nobody has read | `state` |
 //! | a socket's inbox | messages, descriptors in them, connections that were not accepted | `inbox` |
 //!
 //! What has no class takes the same time however much it is: pages, page tables, anonymous VMAs, and the pages of files (see [`crate::memory::remains`]).
@@ -49,8 +49,8 @@ pub type OfMemory = Holdings<{ Held::Mapping as usize }, 1>;
 pub type OfDescriptors = Holdings<{ Held::Reserved as usize }, { Held::Socket as usize - Held::Reserved as usize + 1 }>;
 /// Connections, messages, and descriptors in them.
 pub type OfInbox = Holdings<{ Held::Socket as usize }, 3>;
-/// What an inotify instance watches.
-pub type OfInotify = Holdings<{ Held::Watch as usize }, 1>;
+/// What an inotify instance watches, and what nobody has read of it.
+pub type OfInotify = Holdings<{ Held::Watch as usize }, 2>;
 /// What an epoll set watches.
 pub type OfEpollSet = Holdings<{ Held::EpollItem as usize }, 1>;
 /// The mounts of a tree that is nowhere.

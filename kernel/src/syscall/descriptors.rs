@@ -384,7 +384,7 @@ fn flock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let (fd, request, argument) = (args.int(0), args.int(1) as u32, args.either(2));
     let name = me.files(cx)?.weak(fd, cx)?;
-    if disk::takes_long(request) {
+    if disk::takes_long(name, request, cx) {
         return disk::ioctl_async(cx, me, name, request, argument);
     }
     complete_async(cx, me, Patience::Forever, |cx, me, waker| {

@@ -161,10 +161,10 @@ fn owner_number(open: &OpenFile, cx: &Cx) -> i32 {
 /// F_NOTIFY.
 fn notify(open: &TempRc<'_, OpenFile>, fd: i32, events: u32, me: &Current, cx: &Cx) -> Result<()> {
     if events & !abi::DN_MULTISHOT == 0 {
-        dnotify::unwatch(open, || me.files);
+        dnotify::unwatch(open, &*me.files(cx)?);
         return Ok(());
     }
-    dnotify::watch(open, me.files, fd, events, cx)?;
+    dnotify::watch(open, &me.files(cx)?, fd, events, cx)?;
     if open.owner(cx).is_none() {
         let recipient = Recipient::Process(me.process(cx)?.downgrade());
         open.set_owner(Some(made(recipient, me, cx)?), cx);

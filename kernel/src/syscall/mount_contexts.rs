@@ -223,7 +223,7 @@ fn fsmount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let context = file.kind::<MountContext>().ok_or(Errno::EINVAL)?;
     crate::memory::admit()?;
     let reserved = reserve_fd(me, cx)?;
-    let mount = context.take_mount(own, cx)?;
-    let open = TreeFile::of_mount(mount, &me.payer(cx)?, cx)?;
+    let payer = me.payer(cx)?;
+    let open = context.mount(own, cx, |mount| TreeFile::of_mount(mount, &payer, cx))?;
     Ok(reserved.fill(open, fd_flags(flags & abi::FSMOUNT_CLOEXEC != 0), cx))
 }

@@ -1,5 +1,6 @@
 //! What mounts there are, and what each is: listmount(2), statmount(2).
 
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use frame::Cx;
@@ -81,6 +82,31 @@ impl<'cx> Mounts<'cx> {
         self.all.iter().find(|mount| mount.unique_id() == id).ok_or(Errno::ENOENT)
     }
 
+    /// The ids of those that are below a place. However deep they are in each other, each is looked at once.
+    fn reachable(&self, top: &Path<'_>, cx: &'cx Cx) -> BTreeSet<u64> {
+        let mut known: BTreeMap<u64, bool> = BTreeMap::new();
+        for mount in &self.all {
+            let (mut way, mut at) = (Vec::new(), whole(mount, cx));
+            let is_below = loop {
+                if at.mount.id == top.mount.id {
+                    // Only of this one it matters where in it the way leads along.
+                    break Inode::is_within(&at.inode, &top.inode, cx);
+                }
+                if let Some(known) = known.get(&at.mount.unique_id()) {
+                    break *known;
+                }
+                way.push(at.mount.unique_id());
+                let Some(point) = at.mount.point(cx) else { break false };
+                at = point;
+            };
+            known.extend(way.into_iter().map(|id| (id, is_below)));
+            if mount.id == top.mount.id {
+                known.insert(mount.unique_id(), is_below);
+            }
+        }
+        known.into_iter().filter(|(_, is_below)| *is_below).map(|(id, _)| id).collect()
+    }
+
     /// Checks that the caller may know of a mount.
     fn check(&self, mount: &TempRc<'cx, Mount>, me: &Current, cx: &'cx Cx) -> Result<()> {
         let may_know = me.has(Capability::SysAdmin, cx) || whole(mount, cx).is_reachable(&self.root, cx);
@@ -115,10 +141,9 @@ fn listmount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             whole(mount, cx)
         }
     };
-    let is_listed = |mount: &&TempRc<'_, Mount>| {
-        mount.unique_id() > last && mount.unique_id() != request.id && whole(mount, cx).is_reachable(&top, cx)
-    };
-    let mut ids: Vec<u64> = mounts.all.iter().filter(is_listed).map(|mount| mount.unique_id()).collect();
+    let reachable = mounts.reachable(&top, cx);
+    let is_listed = |id: &u64| *id > last && *id != request.id && reachable.contains(id);
+    let mut ids: Vec<u64> = mounts.all.iter().map(|mount| mount.unique_id()).filter(is_listed).collect();
     ids.sort_unstable();
     ids.truncate(count);
     me.memory(cx)?.write_slice(args.output::<u64>(1).slice(ids.len()), &ids)?;

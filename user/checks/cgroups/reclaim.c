@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -108,6 +110,24 @@ static int send_descriptor(int nth)
     return sendmsg(ends[nth / 64][0], &message, MSG_DONTWAIT) < 0 ? -1 : 0;
 }
 
+// 64 events that nobody reads, until there is no room for any.
+static int make_events(int nth)
+{
+    static int queue, watched, file;
+    if (nth == 0) {
+        queue = inotify_init1(0);
+        file = open("file", O_RDWR | O_CREAT, 0600);
+        watched = inotify_add_watch(queue, "file", IN_MODIFY | IN_ATTRIB);
+    }
+    int before = 0, now = 0;
+    ioctl(queue, FIONREAD, &before);
+    for (int i = 0; i < 32; i++)
+        REQUIRE(watched > 0 && write(file, "x", 1) == 1 && fchmod(file, 0600) == 0);
+    ioctl(queue, FIONREAD, &now);
+    errno = ENOBUFS;
+    return now - before == 64 * (int)sizeof(struct inotify_event) ? 0 : -1;
+}
+
 // Begins a process in the group that makes as many things as it can and stays; what came of it.
 static struct outcome fill(const char *group, int (*make)(int), int most)
 {
@@ -191,6 +211,34 @@ static int makes_as_many_again(const char *group)
     return check_wait(child) == 0;
 }
 
+enum { FSOPEN = 430, FSCONFIG = 431, FSMOUNT = 432, CREATE = 6 };
+
+// Whether a file system that was made can be mounted after it could not, since there was no room in the group.
+static int mounts_once_there_is_room(const char *group)
+{
+    pid_t child = check_fork();
+    if (child == 0) {
+        char file[64];
+        int context = (int)syscall(FSOPEN, "tmpfs", 0);
+        REQUIRE(context >= 0 && syscall(FSCONFIG, context, CREATE, NULL, NULL, 0) == 0);
+        snprintf(file, sizeof file, "%s/cgroup.procs", group);
+        REQUIRE(strcmp(put(file, "0"), "ok") == 0);
+        int made = 0;
+        while (made < 4000 && (pipes[made][0] = dup(0)) >= 0)
+            made++;
+        // At first there is no descriptor to be had, then one, but no mount, and then both.
+        int mount = -1, refusals = 0;
+        while (made > 0 && mount < 0) {
+            close(pipes[--made][0]);
+            mount = (int)syscall(FSMOUNT, context, 0, 0);
+            REQUIRE(mount >= 0 || errno == ENOMEM);
+            refusals += mount < 0;
+        }
+        _exit(mount >= 0 && refusals > 1 ? 0 : 1);
+    }
+    return check_wait(child) == 0;
+}
+
 int main(void)
 {
     cgroup_begin();
@@ -239,6 +287,7 @@ int main(void)
     check_class("parts of a mapping", "mapping", split_mapping, ENOMEM);
     check_class("timers", "timer", make_timer, EAGAIN);
     check_class("threads", "thread", make_thread, EAGAIN);
+    check_class("unread events", "unread", make_events, ENOBUFS);
     check_class("descriptors in messages", "in_flight", send_descriptor, ETOOMANYREFS);
     snprintf(bound, sizeof bound, "%ld", process * 40);
     EXPECT("a bound for processes", "ok", put("a/reclaim.max", bound));
@@ -250,6 +299,8 @@ int main(void)
     const char *again = "yes";
     DO(again = yes(makes_as_many_again("a")));
     EXPECT("as many again", "yes", again);
+    DO(again = yes(mounts_once_there_is_room("a")));
+    EXPECT("a mount that was refused", "yes", again);
 
     // A group below has what those above have left.
     EXPECT("a gives", "ok", put("a/cgroup.subtree_control", "+reclaim"));

@@ -254,6 +254,37 @@ static void pivots(void)
     umount2("a", MNT_DETACH);
 }
 
+// Many mounts on one directory, each on the root of the one before.
+static void stacks(void)
+{
+    enum { DEEP = 300 };
+    char name[16];
+    int made = 0, right = 1;
+    make("stack");
+    make("stack/bottom");
+    for (; may && made < DEEP && new_mount("stack") == 0; made++) {
+        snprintf(name, sizeof name, "stack/%d", made);
+        make(name);
+    }
+    CHECK_MAY("stacked", made);
+    CHECK_MAY("stack-top", has("stack/299") && !has("stack/298") && !has("stack/bottom"));
+    CHECK_MAY("stack-up", has("stack/../stack/299/../../stack/299"));
+    for (; may && made > DEEP / 2; made--) {
+        snprintf(name, sizeof name, "stack/%d", made - 1);
+        right &= has(name) && umount2("stack", 0) == 0;
+    }
+    CHECK_MAY("stack-taken-off", right);
+    CHECK_MAY("stack-moved", make("elsewhere") || mount("stack", "elsewhere", NULL, MS_MOVE, NULL));
+    CHECK_MAY("stack-is-elsewhere", has("elsewhere/149") && has("stack/148"));
+    CHECK_MAY("stack-beside", mount("elsewhere", "stack", NULL, MS_BIND, NULL));
+    CHECK_MAY("stack-beside-is-top", has("stack/149"));
+    for (made = 0; may && umount2("stack", MNT_DETACH) == 0; made++)
+        ;
+    CHECK_MAY("stack-all-off", made);
+    CHECK_MAY("stack-bottom", has("stack/bottom"));
+    umount2("elsewhere", 0);
+}
+
 int main(void)
 {
     REQUIRE(make("base") == 0);
@@ -264,6 +295,7 @@ int main(void)
     peers();
     one_mount();
     pivots();
+    stacks();
     if (may)
         REQUIRE(chdir("..") == 0 && umount2("base", MNT_DETACH) == 0);
     return 0;

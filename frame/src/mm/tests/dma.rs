@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::dma::{DmaCoherent, DmaIdle, DmaMap, simulated};
-use crate::iommu::{Forget, Tables, Translation};
+use crate::iommu::{Forget, Lending, Tables, Translation};
 
 #[test]
 fn both_sides_see_what_the_other_wrote_and_nothing_lies_beyond_the_end() {
@@ -124,17 +124,53 @@ fn units_forget_frames_before_they_come_back() {
     let translation = Translation::new(7, Tables::new(3, true).expect("there is memory"), false, note);
     let frames = |range: std::ops::Range<u32>| range.map(FrameNumber);
     let forgotten = || std::mem::take(&mut *FORGOTTEN.lock().unwrap());
-    assert!(translation.map(frames(1..4)) && translation.map(frames(3..30)));
+    assert_eq!([translation.map(frames(1..4)), translation.map(frames(3..30))], [Lending::All; 2]);
     assert!(forgotten().is_empty(), "there was nothing that they know");
     assert!(translation.unmap(frames(1..4)));
     assert_eq!(forgotten(), [(7, Some(vec![1, 2]))], "one of them is still lent");
     assert!(translation.unmap(frames(3..30)));
     assert_eq!(forgotten(), [(7, None)], "there are many");
     // The last of them is beyond the tables: none is left behind.
-    assert!(!translation.map(frames((1 << 27) - 2..(1 << 27) + 1)));
+    assert_eq!(translation.map(frames((1 << 27) - 2..(1 << 27) + 1)), Lending::Nothing);
     assert_eq!(forgotten(), [(7, None)]);
     assert!(translation.unmap(frames((1 << 27) - 2..1 << 27)), "none of them was lent");
     assert!(forgotten().is_empty());
+}
+
+#[test]
+fn what_units_do_not_forget_is_lost_and_never_free_again() {
+    use super::policies::buddy::FRAMES;
+    let machine = Machine::new();
+    let domain = simulated::domain();
+    let tables = Tables::new(3, true).expect("there is memory");
+    let translation = Box::into_raw(Box::new(Translation::new(7, tables, false, |_, _| false)));
+    // SAFETY: it is freed at the end, and nobody asks it behind that.
+    let lent: &'static Translation = unsafe { &*translation };
+    domain.translate(lent);
+    simulated::allow(domain);
+    // As often as it can be: what it is lent with is not lent, but was for a moment.
+    let exhaust = |frame: FrameNumber| assert!((0..1023).all(|_| lent.map([frame].into_iter()) == Lending::All));
+    let full = frame_of(2);
+    exhaust(full.number());
+    let frame = frame_of(1);
+    let number = frame.number();
+    assert!(DmaMap::new(domain, vec![frame, full.clone()]).is_err_and(|frames| frames.len() == 2));
+    assert!(untyped_frame(number).is_some(), "the device may reach it, and nobody else has it");
+    let first = FRAMES.allocate(4).expect("there is memory");
+    exhaust(FrameNumber(first.0 + 15));
+    let available = FRAMES.available();
+    assert!(DmaIdle::new(domain, first, 4).is_none());
+    assert_eq!(FRAMES.available(), available);
+    // For the other tests.
+    // SAFETY: the device does not exist, and nobody else has what was lost, or uses the translation any more.
+    unsafe {
+        drop([number, full.number()].map(|number| UFrame::from_number(number)));
+        drop(Box::from_raw(translation));
+        release_block(first, 4);
+    }
+    FRAMES.free(first, 4);
+    drop(full);
+    assert_eq!(machine.used(), 0);
 }
 
 #[test]

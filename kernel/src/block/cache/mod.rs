@@ -393,7 +393,7 @@ impl Cache {
     }
 
     /// Whether any page is to be written back, or written back once more.
-    pub(in crate::block) fn is_dirty(&self, cx: &Cx) -> bool {
+    pub fn is_dirty(&self, cx: &Cx) -> bool {
         !self.content.lock(cx).to_write.is_empty()
     }
 }

@@ -4,6 +4,8 @@
 //! another device needs no more stack than any, and each waits only for those below it. The task is [exempt](crate::block::cache::exempt) from waiting because much is dirty: what it writes is what others
 //! have dirty.
 //!
+//! What a device is bound to only its task changes, when nothing is left to do of what was accepted before; meanwhile it accepts nothing. So each request is done where it was meant to be, and all of it in one file.
+//!
 //! The device owns the open file, so that does not end before. What the file cannot do is EIO; what it does not have any more reads as zeros. A device lets its file go when it is told to, and nobody has it open and nothing on it is mounted:
 //! then the task writes what is dirty, lets go, and wakes who waits for that.
 
@@ -14,7 +16,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, UFrame};
-use refs::{SpinLock, StrongRc, WaitList, WeakRc};
+use refs::{SpinLock, StrongRc, WaitList, Waker, WeakRc};
 use tasks::{Body, Next};
 
 use crate::block::{
@@ -44,7 +46,9 @@ pub struct Bound {
     pub name: [u8; 64],
 }
 
-/// Its file is let go of with its last user.
+/// LO_FLAGS_READ_ONLY.
+pub const READ_ONLY: u32 = 1;
+/// LO_FLAGS_AUTOCLEAR: its file is let go of with its last user.
 pub const AUTOCLEAR: u32 = 4;
 
 /// A disk whose sectors are the bytes of a file.
@@ -66,8 +70,43 @@ struct State {
     bound: Option<Bound>,
     /// The file is about to be let go of.
     is_ending: bool,
+    changing: Changing,
     queue: VecDeque<Queued>,
 }
+
+/// Whether something else is bound from now on.
+#[derive(Default)]
+enum Changing {
+    #[default]
+    No,
+    /// When the queue is empty.
+    Next(Change, WeakRc<Asked>),
+    UnderWay,
+}
+
+/// What a program wants a device to be from now on.
+pub enum Change {
+    /// LOOP_SET_STATUS: what is in [`Bound`], beside the file.
+    Status {
+        /// [`Bound::offset`].
+        offset: u64,
+        /// [`Bound::size_limit`].
+        size_limit: u64,
+        /// [`AUTOCLEAR`] and LO_FLAGS_PARTSCAN, of [`Bound::flags`].
+        flags: u32,
+        /// [`Bound::name`].
+        name: [u8; 64],
+    },
+    /// LOOP_CHANGE_FD: another file of the same size.
+    File(StrongRc<OpenFile>),
+    /// LOOP_SET_CAPACITY: as large as its file is now.
+    Capacity,
+    /// LOOP_SET_BLOCK_SIZE: its smallest unit has so many bytes.
+    Block(u32),
+}
+
+/// A change that somebody waits for. Its owner is whoever waits; if that ends sooner, the change is made all the same.
+pub struct Asked(SpinLock<Option<Result<()>>>);
 
 /// A request, and when it came.
 struct Queued {
@@ -149,26 +188,121 @@ impl LoopDevice {
     }
 
     /// Whether its file is about to be let go of.
-    pub fn is_ending(&self, cx: &Cx) -> bool {
+    fn is_ending(&self, cx: &Cx) -> bool {
         self.state.lock(cx).is_ending
     }
 
-    /// How large it is follows from its file.
-    ///
-    /// # Errors
-    /// Those of [`with_bound`](Self::with_bound).
-    pub fn measure(&self, cx: &Cx) -> Step<()> {
-        let (file, offset, limit) =
-            self.with_bound(cx, |bound| Ok((bound.file.downgrade(), bound.offset, bound.size_limit)))?;
-        let file = file.upgrade(cx)?;
-        let sectors = sectors_of(&file, offset, limit, cx);
-        self.sectors.store(sectors, Ordering::Relaxed);
-        Ok(())
+    /// Whether what was read of it is something else after a change, so that what is dirty must be written before.
+    pub fn moves_by(&self, change: &Change, cx: &Cx) -> bool {
+        let state = self.state.lock(cx);
+        let Some(bound) = &state.bound else { return false };
+        match change {
+            Change::Status { offset, size_limit, .. } => (*offset, *size_limit) != (bound.offset, bound.size_limit),
+            Change::File(_) | Change::Block(_) => true,
+            Change::Capacity => false,
+        }
     }
 
-    /// Its smallest unit has so many bytes from now on.
-    pub fn set_block(&self, bytes: u32) {
-        self.block.store(bytes, Ordering::Relaxed);
+    /// Asks for a change, which is taken out of its place. What came of it [`outcome`](Self::outcome) says.
+    ///
+    /// # Errors
+    /// ENXIO: it has no file. `BlockOnDevice`: its file is about to be let go of, or another change comes first; the waker is entered.
+    pub fn ask(&self, change: &mut Option<Change>, waker: Option<Waker>, cx: &Cx) -> Step<StrongRc<Asked>> {
+        if let Some(waker) = waker {
+            self.room.register(waker, cx);
+        }
+        let asked = StrongRc::new(Asked(SpinLock::new(None)));
+        let mut state = self.state.lock(cx);
+        if state.is_ending || !matches!(state.changing, Changing::No) {
+            return Err(Stop::BlockOnDevice);
+        }
+        if state.bound.is_none() {
+            return Err(Errno::ENXIO.into());
+        }
+        state.changing = Changing::Next(change.take().ok_or(Errno::EINVAL)?, asked.downgrade());
+        drop(state);
+        self.work.wake_all();
+        Ok(asked)
+    }
+
+    /// What came of a change.
+    ///
+    /// # Errors
+    /// `BlockOnDevice`: it is not made yet; the waker is entered. EAGAIN: something was written just now. EINVAL: the file is not as large as the one before, or that can be written.
+    pub fn outcome(&self, asked: &Asked, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        if let Some(waker) = waker {
+            self.room.register(waker, cx);
+        }
+        let outcome = *asked.0.lock(cx);
+        Ok(outcome.ok_or(Stop::BlockOnDevice)??)
+    }
+
+    /// The next change, if nothing is left to do of what was accepted before.
+    fn next_change(&self, cx: &Cx) -> Option<(Change, WeakRc<Asked>)> {
+        let mut state = self.state.lock(cx);
+        if !state.queue.is_empty() || !matches!(state.changing, Changing::Next(..)) {
+            return None;
+        }
+        match core::mem::replace(&mut state.changing, Changing::UnderWay) {
+            Changing::Next(change, asked) => Some((change, asked)),
+            Changing::No | Changing::UnderWay => None,
+        }
+    }
+
+    /// Makes a change. Nothing is accepted meanwhile.
+    fn change_async(&self, cx: &mut Cx, disk: &Disk, (change, asked): (Change, WeakRc<Asked>)) {
+        let outcome = self.try_change_async(cx, disk, change);
+        self.state.lock(cx).changing = Changing::No;
+        if let Ok(asked) = asked.upgrade(cx) {
+            *asked.0.lock(cx) = Some(outcome);
+        }
+        self.room.wake_all();
+    }
+
+    fn try_change_async(&self, cx: &mut Cx, disk: &Disk, change: Change) -> Result<()> {
+        let (file, offset, size_limit, is_read_only) = {
+            let state = self.state.lock(cx);
+            let bound = state.bound.as_ref().ok_or(Errno::ENXIO)?;
+            (bound.file.downgrade(), bound.offset, bound.size_limit, bound.flags & READ_ONLY != 0)
+        };
+        if let Change::File(new) = &change {
+            let size = |file: &OpenFile| file.location.inode.get(cx).metadata(cx).size;
+            if !is_read_only || size(&new.get(cx)) != size(&*file.upgrade(cx)?) {
+                return Err(Errno::EINVAL);
+            }
+        }
+        let moves = self.moves_by(&change, cx);
+        if moves {
+            forget_async(cx, disk, false);
+            // Whoever asked has written what was dirty. What came since may hold a part of what was there before.
+            if disk.cache(cx).is_dirty(cx) {
+                return Err(Errno::EAGAIN);
+            }
+        }
+        let file = file.upgrade(cx)?;
+        let sectors = match &change {
+            Change::Status { offset: new, size_limit: limit, .. } if moves => Some(sectors_of(&file, *new, *limit, cx)),
+            Change::Capacity => Some(sectors_of(&file, offset, size_limit, cx)),
+            _ => None,
+        };
+        let mut state = self.state.lock(cx);
+        let bound = state.bound.as_mut().ok_or(Errno::ENXIO)?;
+        if let Some(sectors) = sectors {
+            self.sectors.store(sectors, Ordering::Relaxed);
+        }
+        let mut old = None;
+        match change {
+            Change::Status { offset, size_limit, flags, name } => {
+                (bound.offset, bound.size_limit, bound.name) = (offset, size_limit, name);
+                bound.flags = bound.flags & !AUTOCLEAR | flags;
+            }
+            Change::File(new) => old = Some(core::mem::replace(&mut bound.file, new)),
+            Change::Block(bytes) => self.block.store(bytes, Ordering::Relaxed),
+            Change::Capacity => {}
+        }
+        drop(state);
+        drop(old);
+        Ok(())
     }
 
     /// The next request.
@@ -185,6 +319,12 @@ impl LoopDevice {
         let state = self.state.lock(cx);
         let bound = state.bound.as_ref().ok_or(Errno::EIO)?;
         Ok((bound.file.downgrade(), bound.offset))
+    }
+
+    /// Whether a request or a change waits for the task.
+    fn has_work(&self, cx: &Cx) -> bool {
+        let state = self.state.lock(cx);
+        !state.queue.is_empty() || matches!(state.changing, Changing::Next(..))
     }
 
     /// Does a request.
@@ -250,13 +390,20 @@ impl LoopDevice {
         let bound = state.bound.take();
         drop(state);
         // As long as it has a size.
-        while disk.cache(cx).forget(0..u64::MAX, true, cx).is_some() {
-            tasks::pause_async(cx);
-        }
+        forget_async(cx, disk, true);
         self.sectors.store(0, Ordering::Relaxed);
         self.state.lock(cx).is_ending = false;
         drop(bound);
         self.room.wake_all();
+    }
+}
+
+/// Forgets what a disk's cache has that nobody works on.
+fn forget_async(cx: &mut Cx, disk: &Disk, with_dirty: bool) {
+    let mut from = Some(0);
+    while let Some(at) = from {
+        from = disk.cache(cx).forget(at..u64::MAX, with_dirty, cx);
+        tasks::pause_async(cx);
     }
 }
 
@@ -323,16 +470,16 @@ impl BlockDevice for LoopDevice {
     }
 
     fn submit(&self, request: Request, cx: &Cx) -> core::result::Result<(), (Request, Refused)> {
-        let geometry = self.geometry();
         let writes = !matches!(request.operation, Operation::Read | Operation::Flush);
         let mut state = self.state.lock(cx);
+        let geometry = self.geometry();
         if state.bound.is_none()
             || !request.is_within_first(&self.limits, geometry.sectors)
             || (writes && geometry.is_read_only)
         {
             return Err((request, Refused::Gone));
         }
-        if state.queue.len() >= DEPTH {
+        if state.queue.len() >= DEPTH || !matches!(state.changing, Changing::No) {
             return Err((request, Refused::Full));
         }
         let began = self.statistics.begin();
@@ -369,6 +516,10 @@ impl Body for Worker {
             self.device.perform_async(cx, queued);
             return Next::Again;
         }
+        if let Some(change) = self.device.next_change(cx) {
+            self.device.change_async(cx, self.disk, change);
+            return Next::Again;
+        }
         let waker = tasks::prepare(cx);
         self.device.work.register(waker, cx);
         if self.device.is_ending(cx) {
@@ -381,10 +532,10 @@ impl Body for Worker {
             }
         }
         // What has come meanwhile, from this very sync among others.
-        if self.device.state.lock(cx).queue.is_empty() {
-            tasks::park_async(cx);
-        } else {
+        if self.device.has_work(cx) {
             tasks::finish_wait(cx);
+        } else {
+            tasks::park_async(cx);
         }
         Next::Again
     }

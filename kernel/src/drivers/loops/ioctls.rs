@@ -5,18 +5,17 @@ use linux_raw_sys::loop_device as abi;
 use refs::StrongRc;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use super::device::{AUTOCLEAR, Bound, LoopDevice};
-use super::{Known, of_volume};
-use crate::block::{Cache, Depth, SECTOR, SyncProgress, Volume};
+use super::device::{AUTOCLEAR, Bound, Change, LoopDevice, READ_ONLY};
+use super::of_volume;
+use crate::block::{SECTOR, Volume};
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
 use crate::fs::types::{self, Origin};
 use crate::fs::{FileKind, OpenFile, VfsCaller};
-use crate::step::{Interruption, Step, Stop};
+use crate::step::Step;
 use crate::user_memory::Argument;
 
 /// LO_FLAGS_*.
-const READ_ONLY: u32 = 1;
 const PARTSCAN: u32 = 8;
 const DIRECT_IO: u32 = 16;
 
@@ -85,10 +84,6 @@ pub fn ioctl(
 ) -> Step<usize> {
     let Some(known) = of_volume(volume, cx) else { return Err(Errno::ENOTTY.into()) };
     let device = known.device;
-    let check_may_change = || -> Result<()> {
-        let may = can_write || me.credentials(cx)?.lock(cx).has(Capability::SysAdmin);
-        if may { Ok(()) } else { Err(Errno::EPERM) }
-    };
     match request {
         abi::LOOP_SET_FD => {
             let info = Info::new_zeroed();
@@ -104,7 +99,6 @@ pub fn ioctl(
             check_block(block)?;
             set_file(device, config.fd as i32, &config.info, block, can_write, me, cx)?;
         }
-        abi::LOOP_CHANGE_FD => change_file(known, argument.value() as i32, me, cx)?,
         abi::LOOP_CLR_FD => device.with_bound(cx, |bound| {
             // With its last user, at the latest the caller.
             bound.flags |= AUTOCLEAR;
@@ -118,30 +112,8 @@ pub fn ioctl(
             let info = old_info(&status(device, cx)?)?;
             me.memory(cx)?.write(argument.output::<OldInfo>(), &info)?;
         }
-        abi::LOOP_SET_STATUS64 => {
-            check_may_change()?;
-            let info = me.memory(cx)?.read(argument.input::<Info>())?;
-            set_status(known, &info, cx)?;
-        }
-        abi::LOOP_SET_STATUS => {
-            check_may_change()?;
-            let old = me.memory(cx)?.read(argument.input::<OldInfo>())?;
-            set_status(known, &new_info(&old), cx)?;
-        }
-        abi::LOOP_SET_CAPACITY => {
-            check_may_change()?;
-            device.measure(cx)?;
-        }
-        abi::LOOP_SET_BLOCK_SIZE => {
-            check_may_change()?;
-            device.with_bound(cx, |_| Ok(()))?;
-            let block = u32::try_from(argument.value()).map_err(|_| Errno::EINVAL)?;
-            check_block(block)?;
-            write_all(known, cx)?;
-            device.set_block(block);
-        }
         abi::LOOP_SET_DIRECT_IO => {
-            check_may_change()?;
+            check_may_change(can_write, me, cx)?;
             device.with_bound(cx, |_| Ok(()))?;
             // No file can be had so.
             if argument.value() != 0 {
@@ -151,6 +123,54 @@ pub fn ioctl(
         _ => return Err(Errno::EINVAL.into()),
     }
     Ok(0)
+}
+
+/// # Errors
+/// EPERM.
+fn check_may_change(can_write: bool, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
+    let may = can_write || me.credentials(cx)?.lock(cx).has(Capability::SysAdmin);
+    if may { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+/// Whether a request is one of [`change`]'s.
+pub fn is_change(request: u32) -> bool {
+    use abi::{LOOP_CHANGE_FD, LOOP_SET_BLOCK_SIZE, LOOP_SET_CAPACITY, LOOP_SET_STATUS, LOOP_SET_STATUS64};
+    matches!(request, LOOP_SET_STATUS64 | LOOP_SET_STATUS | LOOP_SET_CAPACITY | LOOP_SET_BLOCK_SIZE | LOOP_CHANGE_FD)
+}
+
+/// The device of an open volume, and what the program wants it to be.
+///
+/// # Errors
+/// As for [`ioctl`], and EOVERFLOW: an offset that no file has.
+pub fn change(
+    volume: &Volume,
+    can_write: bool,
+    request: u32,
+    argument: Argument,
+    me: &dyn VfsCaller,
+    cx: &Cx,
+) -> Step<(&'static LoopDevice, Change)> {
+    let device = of_volume(volume, cx).ok_or(Errno::ENOTTY)?.device;
+    if request != abi::LOOP_CHANGE_FD {
+        check_may_change(can_write, me, cx)?;
+    }
+    let memory = me.memory(cx)?;
+    let change = match request {
+        abi::LOOP_SET_STATUS64 => new_status(&memory.read(argument.input::<Info>())?)?,
+        abi::LOOP_SET_STATUS => new_status(&new_info(&memory.read(argument.input::<OldInfo>())?))?,
+        abi::LOOP_SET_CAPACITY => Change::Capacity,
+        abi::LOOP_CHANGE_FD => {
+            device.with_bound(cx, |_| Ok(()))?;
+            Change::File(other_file(argument.value() as i32, me, cx)?)
+        }
+        _ => {
+            device.with_bound(cx, |_| Ok(()))?;
+            let bytes = u32::try_from(argument.value()).map_err(|_| Errno::EINVAL)?;
+            check_block(bytes)?;
+            Change::Block(bytes)
+        }
+    };
+    Ok((device, change))
 }
 
 fn check_block(bytes: u32) -> Result<()> {
@@ -198,62 +218,23 @@ fn check_info(info: &Info) -> Result<()> {
     if is_offset(info.offset) && is_offset(info.size_limit) { Ok(()) } else { Err(Errno::EOVERFLOW) }
 }
 
-/// LOOP_CHANGE_FD. No file on a disk: that might be this one.
-fn change_file(known: Known, fd: i32, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
-    let device = known.device;
-    let before = device.with_bound(cx, |bound| Ok(bound.file.downgrade()))?;
+/// The file for LOOP_CHANGE_FD.
+///
+/// # Errors
+/// As for [`file_of`], and EINVAL: it is on a disk, and that might be this one.
+fn other_file(fd: i32, me: &dyn VfsCaller, cx: &Cx) -> Result<StrongRc<OpenFile>> {
     let new = file_of(fd, me, cx)?;
-    let inode = new.get(cx).location.inode.get(cx);
-    let kind = types::find(inode.file_system.get(cx).name.as_bytes(), cx);
+    let kind = types::find(new.get(cx).location.inode.get(cx).file_system.get(cx).name.as_bytes(), cx);
     let is_on_disk = kind.is_ok_and(|kind| matches!(kind.origin, Origin::Device(_) | Origin::Directories(_)));
-    let size = inode.metadata(cx).size;
-    let old_size = before.upgrade(cx)?.location.inode.get(cx).metadata(cx).size;
-    let old = device.with_bound(cx, |bound| {
-        let is_other = bound.file.downgrade() != before;
-        if bound.flags & READ_ONLY == 0 || size != old_size || is_on_disk || is_other {
-            return Err(Errno::EINVAL);
-        }
-        Ok(core::mem::replace(&mut bound.file, new))
-    })?;
-    drop(old);
-    forget_all(&known.disk.cache(cx), cx)
+    if is_on_disk { Err(Errno::EINVAL) } else { Ok(new) }
 }
 
-/// Forgets what was read. A step that is run again goes on with it.
-fn forget_all(cache: &Cache, cx: &Cx) -> Step<()> {
-    match cache.forget(0..u64::MAX, false, cx) {
-        Some(_) => Err(Stop::Pause(Interruption::KillOnly)),
-        None => Ok(()),
-    }
-}
-
-/// Writes what is dirty, and forgets the rest.
-fn write_all(known: Known, cx: &Cx) -> Step<()> {
-    let cache = known.disk.cache(cx);
-    cache.sync(0..u64::MAX, Depth::Written, &mut SyncProgress::default(), None, cx)?;
-    forget_all(&cache, cx)
-}
-
-fn set_status(known: Known, info: &Info, cx: &Cx) -> Step<()> {
+/// # Errors
+/// As for [`check_info`].
+fn new_status(info: &Info) -> Result<Change> {
     check_info(info)?;
-    let device = known.device;
-    let moves =
-        device.with_bound(cx, |bound| Ok((bound.offset, bound.size_limit) != (info.offset, info.size_limit)))?;
-    if moves {
-        write_all(known, cx)?;
-    }
-    device.with_bound(cx, |bound| {
-        bound.flags = bound.flags & !AUTOCLEAR | info.flags & (AUTOCLEAR | PARTSCAN);
-        bound.name = info.file_name;
-        if moves {
-            (bound.offset, bound.size_limit) = (info.offset, info.size_limit);
-        }
-        Ok(())
-    })?;
-    if moves {
-        device.measure(cx)?;
-    }
-    Ok(())
+    let flags = info.flags & (AUTOCLEAR | PARTSCAN);
+    Ok(Change::Status { offset: info.offset, size_limit: info.size_limit, flags, name: info.file_name })
 }
 
 fn status(device: &LoopDevice, cx: &Cx) -> Step<Info> {

@@ -21,13 +21,13 @@ use linux_raw_sys::loop_device::{LOOP_CTL_ADD, LOOP_CTL_GET_FREE, LOOP_CTL_REMOV
 use refs::SpinLock;
 
 use crate::block::{self, Disk};
-use crate::error::{Errno, Result};
+use crate::error::Errno;
 use crate::fs::{DeviceNumber, File, FileEnd, OpenFlags, VfsCaller, devices};
 use crate::reclaim::Held;
 use crate::step::Step;
 use crate::user_memory::Argument;
-use device::LoopDevice;
-pub use ioctls::ioctl;
+pub use device::{Change, LoopDevice};
+pub use ioctls::{change, ioctl, is_change};
 
 /// Their major number.
 pub const MAJOR: u32 = 7;
@@ -43,6 +43,8 @@ struct Known {
     disk: &'static Disk,
     /// It was not removed.
     is_there: bool,
+    /// Its node was made.
+    has_node: bool,
 }
 
 static KNOWN: SpinLock<BTreeMap<u32, Known>> = SpinLock::new(BTreeMap::new());
@@ -51,37 +53,48 @@ fn known(number: u32, cx: &Cx) -> Option<Known> {
     KNOWN.lock(cx).get(&number).copied()
 }
 
-/// The device of that number, which is made if there is none.
+/// The device of that number, which is made if there is none. `begin` is called while it cannot be removed.
 ///
 /// # Errors
-/// ENXIO: there may be none. ENOSPC, ENOMEM: its node cannot be made.
-fn obtain(number: u32, cx: &Cx) -> Result<Known> {
+/// ENXIO: there may be none. Those of `begin`.
+fn obtain<T>(number: u32, cx: &Cx, begin: impl FnOnce(&Known) -> Step<T>) -> Step<T> {
     if number >= MOST {
-        return Err(Errno::ENXIO);
+        return Err(Errno::ENXIO.into());
     }
     let mut all = KNOWN.lock(cx);
-    if let Some(known) = all.get_mut(&number) {
-        known.is_there = true;
-        return Ok(*known);
+    let known = all.entry(number).or_insert_with(|| {
+        let device: &'static LoopDevice = Box::leak(Box::new(LoopDevice::new(number)));
+        let disk = block::add(format!("loop{number}"), MAJOR, number, device, cx);
+        device.begin(disk, cx);
+        Known { device, disk, is_there: false, has_node: false }
+    });
+    known.is_there = true;
+    begin(known)
+}
+
+/// Makes the device of that number, with its node.
+///
+/// # Errors
+/// ENXIO: there may be none. ENOSPC, ENOMEM: its node cannot be made; it is tried again when the device is next asked for.
+fn make(number: u32, cx: &Cx) -> Step<()> {
+    let has_node = obtain(number, cx, |known| Ok(known.has_node))?;
+    if has_node {
+        return Ok(());
     }
-    let name = format!("loop{number}");
-    let device: &'static LoopDevice = Box::leak(Box::new(LoopDevice::new(number)));
-    let disk = block::add(name.clone(), MAJOR, number, device, cx);
-    device.begin(disk, cx);
-    let new = Known { device, disk, is_there: true };
-    all.insert(number, new);
-    drop(all);
-    devices::add_node(name.as_bytes(), DeviceNumber { major: MAJOR, minor: number }, cx)?;
-    Ok(new)
+    devices::add_node(format!("loop{number}").as_bytes(), DeviceNumber { major: MAJOR, minor: number }, cx)?;
+    if let Some(known) = KNOWN.lock(cx).get_mut(&number) {
+        known.has_node = true;
+    }
+    Ok(())
 }
 
 /// Opens the device of that number.
 ///
 /// # Errors
-/// ENXIO: there may be none.
+/// ENXIO: there may be none. `Pause` while it lets go of its file.
 pub fn open(device: DeviceNumber, flags: OpenFlags, cx: &Cx) -> Step<Box<dyn File>> {
-    obtain(device.minor, cx)?;
-    super::disk::open(device, flags, cx)
+    let used = obtain(device.minor, cx, |known| known.disk.whole().begin_use())?;
+    Ok(super::disk::open_volume(used, flags, cx))
 }
 
 /// The device that is on a volume, if it is one.
@@ -108,7 +121,7 @@ impl File for Control {
                 let is_free =
                     |number: &u32| known(*number, cx).is_none_or(|known| !known.is_there || !known.device.is_bound(cx));
                 let number = (0..MOST).find(is_free).ok_or(Errno::ENOSPC)?;
-                obtain(number, cx)?;
+                make(number, cx)?;
                 Ok(number as usize)
             }
             LOOP_CTL_ADD => {
@@ -121,7 +134,7 @@ impl File for Control {
                 if known(number, cx).is_some_and(|known| known.is_there) {
                     return Err(Errno::EEXIST.into());
                 }
-                obtain(number, cx)?;
+                make(number, cx)?;
                 Ok(number as usize)
             }
             LOOP_CTL_REMOVE => {

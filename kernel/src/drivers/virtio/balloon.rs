@@ -76,18 +76,16 @@ pub fn start() {
         }
     };
     BALLOON.set(Some(balloon));
-    if balloon.attached.transport().has(DEFLATE_WITHOUT_MEMORY) {
-        memory::ask_for_more_by(deflate_for_want);
-    }
+    memory::ask_for_more_by(give_back_for_want);
     service::start(Keeper(balloon), Parameters::default());
     if balloon.reporting.is_some() {
         service::start(Reporter(balloon), Parameters { class: Class::Idle, ..Parameters::default() });
     }
 }
 
-/// There is no memory, and somebody will be ended for it: takes some frames out of the balloon; whether there were any.
-fn deflate_for_want(cx: &Cx) -> bool {
-    BALLOON.get().is_some_and(|balloon| balloon.deflate_for_want(cx))
+/// There is no memory, and somebody will be ended for it: takes back what the device was told of and has answered, and some frames out of the balloon; whether there was any.
+fn give_back_for_want(cx: &Cx) -> bool {
+    BALLOON.get().is_some_and(|balloon| balloon.take_back_for_want(cx) || balloon.deflate_for_want(cx))
 }
 
 impl Balloon {
@@ -143,26 +141,47 @@ impl Balloon {
         self.attached.transport().read_config(|window| window.read::<u32>(WANTED_PAGES)) as usize
     }
 
-    fn tell_actual(&self, pages: usize) {
-        self.attached.transport().write_config(ACTUAL_PAGES, pages as u32);
+    /// Tells the device how many pages the balloon has. Before anybody else changes that, so that what is told last is true.
+    fn tell_actual(&self, inflation: &Inflation) {
+        self.attached.transport().write_config(ACTUAL_PAGES, inflation.pages() as u32);
+    }
+
+    /// Takes back what was reported, which else the task does that runs when nobody else wants to.
+    fn take_back_for_want(&self, cx: &Cx) -> bool {
+        let Some(mut reporting) = self.reporting.as_ref().and_then(|reporting| reporting.try_lock(cx)) else {
+            return false;
+        };
+        if self.attached.is_gone() {
+            return false;
+        }
+        match reporting.take_back() {
+            Ok(has_some) => has_some,
+            Err(Broken) => {
+                drop(reporting);
+                self.give_up(cx);
+                false
+            }
+        }
     }
 
     fn deflate_for_want(&self, cx: &Cx) -> bool {
+        if !self.attached.transport().has(DEFLATE_WITHOUT_MEMORY) {
+            return false;
+        }
         // Who has the lock is inflating, perhaps, and finds no memory either.
         let Some(mut inflation) = self.inflation.try_lock(cx) else { return false };
         if self.attached.is_gone() {
             return false;
         }
-        let outcome = inflation.deflate_for_want(self.wanted_pages());
-        let pages = inflation.pages();
-        drop(inflation);
-        match outcome {
-            Ok(true) => {
-                self.tell_actual(pages);
-                true
+        match inflation.deflate_for_want(self.wanted_pages()) {
+            Ok(has_some) => {
+                if has_some {
+                    self.tell_actual(&inflation);
+                }
+                has_some
             }
-            Ok(false) => false,
             Err(Broken) => {
+                drop(inflation);
                 self.give_up(cx);
                 false
             }
@@ -211,10 +230,8 @@ impl Serve for Keeper {
         }
         let before = inflation.pages();
         let goes_on = inflation.approach(wanted)?;
-        let pages = inflation.pages();
-        drop(inflation);
-        if pages != before {
-            self.0.tell_actual(pages);
+        if inflation.pages() != before {
+            self.0.tell_actual(&inflation);
         }
         Ok(goes_on)
     }

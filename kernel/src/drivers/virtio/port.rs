@@ -126,7 +126,9 @@ impl Port {
         match said {
             Said::Plugged => (state.is_plugged, state.owes_ready) = (true, true),
             Said::Unplugged => {
-                (state.is_plugged, state.has_host, state.told_open) = (false, false, false);
+                // What comes with that number next is another one.
+                (state.is_plugged, state.is_announced, state.is_console) = (false, false, false);
+                (state.has_host, state.told_open, state.name) = (false, false, Box::default());
                 state.is_lost = state.opened.is_some();
             }
             Said::Console => state.is_console = true,

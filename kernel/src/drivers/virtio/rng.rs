@@ -197,7 +197,7 @@ impl Asked {
             return;
         }
         if let Some(address) = self.memory.address(what.place()) {
-            // There is a slot for each use, or the other one's must come first: then who waits asks again.
+            // There is a slot for each use, and no use is asked for twice: so it takes this.
             let segment = Segment { address, len: what.bytes() as u32, is_written: true };
             let _ = self.queue.push(&[segment], what);
         }

@@ -1,7 +1,7 @@
 //! F_NOTIFY: a signal when something happens to a directory or to what is in it. See fcntl(2), "File and directory change notification".
 //!
-//! A watch belongs to a description and to a process' descriptors. It goes when that process closes any of its descriptors for that description, when the description goes, or with the event that it was for.
-//! Nobody waits for it.
+//! A watch belongs to a description and to a process' descriptors. It goes when that process closes any of its descriptors for that description, or ends, or with the event that it was for. So none is left when the description goes.
+//! Nobody waits for it. What two processes want by the same description is two watches: so each piece of work on an inode's list is bounded by how many watches it looks at.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
@@ -10,13 +10,13 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 use refs::{TempRc, WeakRc};
 
-use super::watchers::{Told, Watcher};
+use super::watchers::{Key, Told, Watcher};
 use super::{Event, FileEvents};
 use crate::error::{Errno, Result};
 use crate::fs::{FileKind, FileTable, OpenFile};
 
-/// What one process wants to hear of.
-struct Watch {
+/// What one process wants to hear of by one description.
+pub(super) struct Signal {
     file: WeakRc<OpenFile>,
     files: WeakRc<FileTable>,
     /// The descriptor by which it was asked for, for `si_fd`.
@@ -26,32 +26,25 @@ struct Watch {
     is_lasting: bool,
 }
 
-impl Watch {
+impl Signal {
     fn is_dead(&self) -> bool {
         self.file.is_gone() || self.files.is_gone()
     }
-}
 
-/// What is wanted by one description: by each process that watches by it.
-pub(super) struct Signals(Vec<Watch>);
-
-impl Signals {
-    /// Enters who of them is told of the event; false if nobody is left.
-    pub(super) fn look(&mut self, event: &Event<'_>, told: &mut Vec<Told>) -> bool {
-        self.0.retain(|watch| {
-            let matches = !watch.is_dead() && watch.events.intersects(event.what);
-            if matches {
-                told.push(Told::Signal(watch.file, watch.fd));
-            }
-            !watch.is_dead() && (!matches || watch.is_lasting)
-        });
-        !self.0.is_empty()
+    /// Enters it among those who are told, if it is for that; false if it is over.
+    pub(super) fn look(&self, event: &Event<'_>, told: &mut Vec<Told>) -> bool {
+        let is_dead = self.is_dead();
+        let matches = !is_dead && self.events.intersects(event.what);
+        if matches {
+            told.push(Told::Signal(self.file, self.fd));
+        }
+        !is_dead && (!matches || self.is_lasting)
     }
 }
 
-/// By which number inodes know a description: its address, which no other has as long as it lives. (No [`Inotify`](super::Inotify) has such a large one.)
-fn number_of(open: &OpenFile) -> u64 {
-    core::ptr::from_ref(open).addr() as u64
+/// By which key inodes know a description and a table: their addresses, which no others have as long as they live.
+fn key_of(open: &OpenFile, files: &FileTable) -> Key {
+    Key::Signal(core::ptr::from_ref(open).addr(), core::ptr::from_ref(files).addr())
 }
 
 /// What the bits of F_NOTIFY stand for.
@@ -71,62 +64,42 @@ fn events_of(bits: u32) -> FileEvents {
 ///
 /// # Errors
 /// ENOTDIR; ENOMEM.
-pub fn watch(open: &TempRc<'_, OpenFile>, files: WeakRc<FileTable>, fd: i32, bits: u32, cx: &Cx) -> Result<()> {
+pub fn watch(open: &TempRc<'_, OpenFile>, files: &TempRc<'_, FileTable>, fd: i32, bits: u32, cx: &Cx) -> Result<()> {
     let directory = open.inode(cx)?;
     if directory.kind != FileKind::Directory {
         return Err(Errno::ENOTDIR);
     }
     crate::memory::admit()?;
-    open.has_watched.store(true, Ordering::Relaxed);
-    let file = open.downgrade();
+    open.has_watched.store(true, Ordering::SeqCst);
     let (events, is_lasting) = (events_of(bits), bits & abi::DN_MULTISHOT != 0);
-    directory.watchers.change(number_of(open), events, |watcher| {
-        let mut watches = match watcher.take() {
-            Some(Watcher::Signals(Signals(watches))) => watches,
-            _ => Vec::new(),
-        };
-        watches.retain(|watch| !watch.is_dead());
-        match watches.iter_mut().find(|watch| watch.files == files) {
-            Some(watch) => {
-                (watch.fd, watch.events) = (fd, watch.events | events);
-                watch.is_lasting |= is_lasting;
-            }
-            None => watches.push(Watch { file, files, fd, events, is_lasting }),
+    let new = Signal { file: open.downgrade(), files: files.downgrade(), fd, events, is_lasting };
+    directory.watchers.change(key_of(open, files), events, |watcher| match watcher {
+        Some(Watcher::Signal(known)) if !known.is_dead() => {
+            (known.fd, known.events) = (fd, known.events | events);
+            known.is_lasting |= is_lasting;
         }
-        *watcher = Some(Watcher::Signals(Signals(watches)));
+        _ => *watcher = Some(Watcher::Signal(new)),
     });
+    // Who closes it takes it out of the table first, and then looks whether it was watched.
+    if files.weak(fd, cx) != Ok(open.downgrade()) {
+        end_watch(open, files);
+    }
     Ok(())
 }
 
 /// Ends what a process asked for by `open`.
 #[inline(always)]
-pub fn unwatch(open: &OpenFile, files: impl FnOnce() -> WeakRc<FileTable>) {
-    if open.has_watched.load(Ordering::Relaxed) {
-        end_watch(open, files());
+pub fn unwatch(open: &OpenFile, files: &FileTable) {
+    if open.has_watched.load(Ordering::SeqCst) {
+        end_watch(open, files);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn end_watch(open: &OpenFile, files: WeakRc<FileTable>) {
-    let number = number_of(open);
+fn end_watch(open: &OpenFile, files: &FileTable) {
+    let key = key_of(open, files);
     open.location.inode.with(|directory| {
-        directory.watchers.change(number, FileEvents::empty(), |watcher| {
-            if let Some(Watcher::Signals(Signals(watches))) = watcher {
-                watches.retain(|watch| watch.files != files);
-                if watches.is_empty() {
-                    *watcher = None;
-                }
-            }
-        });
-    });
-}
-
-/// The description is about to die.
-#[cold]
-pub(super) fn forget(open: &OpenFile) {
-    let number = number_of(open);
-    open.location.inode.with(|directory| {
-        directory.watchers.change(number, FileEvents::empty(), |watcher| *watcher = None);
+        directory.watchers.change(key, FileEvents::empty(), |watcher| *watcher = None);
     });
 }

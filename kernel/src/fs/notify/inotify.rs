@@ -17,7 +17,7 @@ use refs::{SpinLock, TempRc, WaitList, Waker, WeakRc};
 
 use super::queue::{LONGEST, Queue, Queued};
 use super::users::UserInstance;
-use super::watchers::{Watch, Watcher, Watchers};
+use super::watchers::{Key, Watch, Watcher, Watchers};
 use super::{Event, FileEvents, late};
 use crate::credentials::Uid;
 use crate::error::{Errno, Result};
@@ -51,13 +51,18 @@ struct State {
     /// The last number that a watch got.
     last: i32,
     queue: Queue,
-    /// What is charged for the watches.
+    /// What is charged for both.
     held: OfInotify,
     /// It is being let go of: nothing is entered any more.
     is_ending: bool,
 }
 
 impl State {
+    /// Enters an event; whether there is something new to read.
+    fn push(&mut self, event: Queued, is_memory: bool) -> bool {
+        self.queue.push(event, is_memory, &mut self.held)
+    }
+
     /// A number for a new watch, which none had lately.
     fn next_number(&self) -> i32 {
         let mut number = self.last;
@@ -71,7 +76,7 @@ impl State {
 }
 
 impl Inotify {
-    /// An instance without watches. Those are charged to `payer`, whoever has the instance.
+    /// An instance without watches. Those are charged to `payer`, and what nobody reads, whoever has the instance.
     ///
     /// # Errors
     /// EMFILE: the user has as many as may be.
@@ -119,7 +124,7 @@ impl Inotify {
         }
         state.watches.insert(wd, inode.downgrade());
         let watch = Watch { file: this, wd, events: wanted };
-        inode.watchers.change(self.number, wanted, |watcher| *watcher = Some(Watcher::Queue(watch)));
+        inode.watchers.change(Key::Queue(self.number), wanted, |watcher| *watcher = Some(Watcher::Queue(watch)));
         Ok(wd)
     }
 
@@ -129,18 +134,19 @@ impl Inotify {
     /// EINVAL: there is none of that number.
     pub fn remove(&self, wd: i32, cx: &Cx) -> Result<()> {
         late::catch_up(cx);
-        {
-            let state = self.state.lock(cx);
-            let inode = state.watches.get(&wd).ok_or(Errno::EINVAL)?;
-            if let Ok(inode) = inode.upgrade(cx) {
-                inode.watchers.remove_watch(self.number, wd);
-            }
+        let is_memory = crate::memory::admit().is_ok();
+        let mut state = self.state.lock(cx);
+        let inode = *state.watches.get(&wd).ok_or(Errno::EINVAL)?;
+        if let Ok(inode) = inode.upgrade(cx) {
+            inode.watchers.remove_watch(self.number, wd);
         }
-        self.tell(wd, None, true, cx);
+        let is_new = self.end_watch(&mut state, wd, is_memory);
+        drop(state);
+        self.note(is_new, cx);
         Ok(())
     }
 
-    /// Something has happened to what a watch is for, or the watch just ends.
+    /// Something has happened to what a watch is for; it may be over with that.
     pub(super) fn tell(&self, wd: i32, event: Option<&Event<'_>>, is_over: bool, cx: &Cx) {
         // Asked with nothing locked: it may be that something has to be freed first.
         let is_memory = crate::memory::admit().is_ok();
@@ -153,16 +159,25 @@ impl Inotify {
             let hides_kind = FileEvents::MOVE_SELF | FileEvents::DELETE_SELF;
             let is_directory = event.is_directory && !hides_kind.intersects(event.what);
             let mask = event.what.bits() | if is_directory { abi::IN_ISDIR } else { 0 };
-            is_new |= state.queue.push(Queued { wd, mask, cookie: event.cookie, name: event.name.into() }, is_memory);
+            is_new |= state.push(Queued { wd, mask, cookie: event.cookie, name: event.name.into() }, is_memory);
         }
         if is_over {
-            state.watches.remove(&wd);
-            state.held.remove(Held::Watch, 1);
-            self.user.remove_watches(1);
-            let ignored = Queued { wd, mask: abi::IN_IGNORED, cookie: 0, name: Box::default() };
-            is_new |= state.queue.push(ignored, is_memory);
+            is_new |= self.end_watch(&mut state, wd, is_memory);
         }
         drop(state);
+        self.note(is_new, cx);
+    }
+
+    /// A watch is over; whether there is something new to read.
+    fn end_watch(&self, state: &mut State, wd: i32, is_memory: bool) -> bool {
+        state.watches.remove(&wd);
+        state.held.remove(Held::Watch, 1);
+        self.user.remove_watches(1);
+        state.push(Queued { wd, mask: abi::IN_IGNORED, cookie: 0, name: Box::default() }, is_memory)
+    }
+
+    /// Wakes who reads, if there is something new.
+    fn note(&self, is_new: bool, cx: &Cx) {
         if is_new {
             self.readable.wake();
             self.signals.signal(Events::IN, Band::In, cx);
@@ -185,7 +200,7 @@ impl Inotify {
 impl Watchers {
     /// Changes what an instance watches for that watches already: the number of its watch, or why that may not be. `None` if it does not.
     fn change_queue(&self, number: u64, wanted: FileEvents, mask: u32) -> Option<Result<i32>> {
-        self.change(number, wanted, |watcher| {
+        self.change(Key::Queue(number), wanted, |watcher| {
             let Some(Watcher::Queue(watch)) = watcher else { return None };
             if mask & abi::IN_MASK_CREATE != 0 {
                 return Some(Err(Errno::EEXIST));
@@ -197,7 +212,7 @@ impl Watchers {
 
     /// What an instance watches for.
     fn events_of(&self, number: u64) -> Option<FileEvents> {
-        self.change(number, FileEvents::empty(), |watcher| match watcher {
+        self.change(Key::Queue(number), FileEvents::empty(), |watcher| match watcher {
             Some(Watcher::Queue(watch)) => Some(watch.events),
             _ => None,
         })
@@ -205,7 +220,7 @@ impl Watchers {
 
     /// Ends a watch, unless the instance has made another one since.
     fn remove_watch(&self, number: u64, wd: i32) {
-        self.change(number, FileEvents::empty(), |watcher| {
+        self.change(Key::Queue(number), FileEvents::empty(), |watcher| {
             if matches!(watcher, Some(Watcher::Queue(watch)) if watch.wd == wd) {
                 *watcher = None;
             }
@@ -214,7 +229,7 @@ impl Watchers {
 
     /// Ends what an instance watches.
     pub(super) fn remove(&self, number: u64) {
-        self.change(number, FileEvents::empty(), |watcher| *watcher = None);
+        self.change(Key::Queue(number), FileEvents::empty(), |watcher| *watcher = None);
     }
 }
 
@@ -246,7 +261,8 @@ impl File for Inotify {
                 Err(stop) if done == 0 => return Err(stop),
                 Err(_) => break,
             }
-            state.queue.pop();
+            let State { queue, held, .. } = &mut *state;
+            queue.pop(held);
         }
         if done == 0 { Err(Stop::Block) } else { Ok(done) }
     }

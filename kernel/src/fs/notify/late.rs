@@ -1,7 +1,7 @@
 //! What ends without a context, and is told later.
 //!
 //! A description that a mapping or a message had, and an inode, end in destructors, which can tell nobody. They leave here what is to be told. A task of the kernel does that; but whoever tells something else, or
-//! looks at a queue, does it first, up to some, so that it is seen in its order.
+//! looks at a queue, does it first, up to some. So on one core things are told in their order; what another core has taken from here it may tell a moment after somebody else has told what came behind it.
 //!
 //! Owner: this list. What is in it goes in pieces; nobody waits for it.
 

@@ -5,11 +5,11 @@
 //!                                                                                    `-> dnotify: a signal
 //! ```
 //!
-//! An inode has a list of its [`Watchers`], by number; a watcher is a queue or a description that wants signals, and is known by name only. Nobody is kept alive by being watched: what watches a file that
+//! An inode has a list of its [`Watchers`], by key; a watcher is a queue or a description that wants signals, and is known by name only. Nobody is kept alive by being watched: what watches a file that
 //! has lost its last name and its last user hears of its end. While nothing at all is watched, an event costs a look at a counter; while something is, also a look at the file's directory.
 //!
-//! What ends without a context (a description that a mapping had, an inode) is [told later](late), by a task of the kernel or by whoever comes first: who tells something else, or reads. So events come in the order
-//! in which things happened.
+//! What ends without a context (a description that a mapping had, an inode) is [told later](late), by a task of the kernel or by whoever comes first: who tells something else, or reads. With several cores
+//! such an end may be told behind what happened after it.
 //!
 //! Which directory a file is in, and its name there, is known by its [`Dentry`](super::Dentry): of a file with several names it is one of them, whichever was used.
 //!
@@ -229,11 +229,11 @@ fn tell_of(file: &TempRc<'_, Inode>, what: FileEvents, by: By, cx: &Cx) {
 
 /// Tells who watches just that inode.
 fn tell(inode: &Inode, event: &Event<'_>, cx: &Cx) {
-    let mut from = 0;
+    let mut behind = None;
     while inode.watchers.want(event.what)
-        && let Some((next, told)) = inode.watchers.next(from, event)
+        && let Some((last, told)) = inode.watchers.next(behind, event)
     {
-        from = next;
+        behind = Some(last);
         told.iter().for_each(|told| told.tell(event, cx));
     }
 }
@@ -284,12 +284,9 @@ impl OpenFile {
         }
     }
 
-    /// It ends, in its destructor, while something is watched: forgets what was watched by it, and leaves it to others to tell of its end if nobody has.
+    /// It ends, in its destructor, while something is watched: leaves it to others to tell of its end if nobody has.
     #[cold]
     pub(super) fn end_with_watchers(&self) {
-        if self.has_watched.load(Ordering::Relaxed) {
-            dnotify::forget(self);
-        }
         if self.is_of_path && !self.end_is_told.load(Ordering::Relaxed) {
             late::leave_closed(self.location.inode.share(), self.end_event());
         }

@@ -1,6 +1,6 @@
 //! [`Queue`]: the events that nobody has read yet.
 //!
-//! They stand in chunks, so that no large piece of memory is asked for. What is left of a long queue when its instance ends is handed over as a whole ([`crate::memory::remains`]), so that the end takes no
+//! They stand in chunks, so that no large piece of memory is asked for. Each is charged as [`Held::Unread`] while it is there; an event that begins one which may not be is lost, and only that is told. What is left of a long queue when its instance ends is handed over as a whole ([`crate::memory::remains`]), so that the end takes no
 //! longer for it.
 
 use alloc::boxed::Box;
@@ -10,6 +10,7 @@ use linux_raw_sys::general as abi;
 use zerocopy::{Immutable, IntoBytes};
 
 use crate::memory::remains::{self, Remainder};
+use crate::reclaim::{Held, OfInotify};
 
 /// So many events stand together.
 const CHUNK: usize = 64;
@@ -69,6 +70,8 @@ impl Queued {
 /// Events in the order in which they came.
 pub(super) struct Queue {
     chunks: VecDeque<VecDeque<Queued>>,
+    /// So many chunks are charged: all, but for one that has nothing but that something was lost.
+    charged: usize,
     count: usize,
     bytes: usize,
     /// So many it takes.
@@ -80,16 +83,22 @@ pub(super) struct Queue {
 impl Queue {
     /// An empty one that takes so many.
     pub(super) fn new(most: usize) -> Self {
-        Queue { chunks: VecDeque::new(), count: 0, bytes: 0, most, has_overflowed: false }
+        Queue { chunks: VecDeque::new(), charged: 0, count: 0, bytes: 0, most, has_overflowed: false }
     }
 
-    /// Enters an event, unless the last one is the same and not read yet; whether there is something new to read. It is lost where there is no memory for it.
-    pub(super) fn push(&mut self, event: Queued, is_memory: bool) -> bool {
+    /// Enters an event, unless the last one is the same and not read yet; whether there is something new to read. It is lost where there is no memory for it, or `held` has no room.
+    pub(super) fn push(&mut self, event: Queued, is_memory: bool, held: &mut OfInotify) -> bool {
         if self.count >= self.most || !is_memory {
             return self.overflow();
         }
         if self.last().is_some_and(|last| last.mask != abi::IN_IGNORED && last.is_same(&event)) {
             return false;
+        }
+        if self.begins_chunk() || self.charged < self.chunks.len() {
+            if held.add(Held::Unread, 1).is_err() {
+                return self.overflow();
+            }
+            self.charged += 1;
         }
         self.enter(event);
         true
@@ -100,9 +109,23 @@ impl Queue {
         if self.has_overflowed {
             return false;
         }
-        self.enter(Queued { wd: -1, mask: abi::IN_Q_OVERFLOW, cookie: 0, name: Box::default() });
+        let event = Queued { wd: -1, mask: abi::IN_Q_OVERFLOW, cookie: 0, name: Box::default() };
+        match self.chunks.back_mut() {
+            // There is room for this one in any case.
+            Some(last) => {
+                self.count += 1;
+                self.bytes += event.len();
+                last.push_back(event);
+            }
+            None => self.enter(event),
+        }
         self.has_overflowed = true;
         true
+    }
+
+    /// Whether the next event stands in a new chunk.
+    fn begins_chunk(&self) -> bool {
+        self.chunks.back().is_none_or(|chunk| chunk.len() >= CHUNK)
     }
 
     fn last(&self) -> Option<&Queued> {
@@ -124,7 +147,7 @@ impl Queue {
     }
 
     /// That one was read.
-    pub(super) fn pop(&mut self) {
+    pub(super) fn pop(&mut self, held: &mut OfInotify) {
         let Some(chunk) = self.chunks.front_mut() else { return };
         if let Some(event) = chunk.pop_front() {
             self.count -= 1;
@@ -133,6 +156,10 @@ impl Queue {
         }
         if chunk.is_empty() {
             self.chunks.pop_front();
+            if self.charged > self.chunks.len() {
+                self.charged -= 1;
+                held.remove(Held::Unread, 1);
+            }
         }
     }
 
@@ -171,7 +198,10 @@ impl Remainder for Rest {
 
 #[cfg(test)]
 mod tests {
+    use groups::{Limits, Tree};
+
     use super::*;
+    use crate::reclaim::{self, Payer};
 
     fn event(wd: i32, mask: u32, name: &[u8]) -> Queued {
         Queued { wd, mask, cookie: 0, name: name.into() }
@@ -188,26 +218,53 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_lost_and_that_is_told_once_until_it_is_read() {
-        let mut queue = Queue::new(100);
-        let entered = (0..200).filter(|&number| queue.push(event(number, 1, b""), true)).count();
+        let (mut queue, mut held) = (Queue::new(100), OfInotify::default());
+        let entered = (0..200).filter(|&number| queue.push(event(number, 1, b""), true, &mut held)).count();
         assert_eq!((entered, queue.bytes()), (101, 101 * 16));
         for number in 0..100 {
             assert_eq!(queue.first().map(|event| event.wd), Some(number));
-            queue.pop();
+            queue.pop(&mut held);
         }
-        assert!(queue.push(event(7, 1, b""), true));
+        assert!(queue.push(event(7, 1, b""), true, &mut held));
         assert_eq!(queue.first().map(|event| event.mask), Some(abi::IN_Q_OVERFLOW));
-        queue.pop();
-        assert!(queue.push(event(8, 1, b""), false), "the next loss is told anew");
-        queue.pop();
-        queue.pop();
+        queue.pop(&mut held);
+        assert!(queue.push(event(8, 1, b""), false, &mut held), "the next loss is told anew");
+        queue.pop(&mut held);
+        queue.pop(&mut held);
         assert!(queue.is_empty() && queue.bytes() == 0);
     }
 
     #[test]
     fn equal_neighbours_are_one() {
-        let mut queue = Queue::new(100);
-        let new = [b"a", b"a", b"b", b"a"].map(|name| queue.push(event(1, 2, name), true));
+        let (mut queue, mut held) = (Queue::new(100), OfInotify::default());
+        let new = [b"a", b"a", b"b", b"a"].map(|name| queue.push(event(1, 2, name), true, &mut held));
         assert_eq!(new, [true, false, true, true]);
+    }
+
+    #[test]
+    fn each_chunk_is_charged_and_what_may_not_be_is_lost() {
+        let tree: &'static Tree<Held> = Box::leak(Box::new(Tree::new()));
+        let budget = tree.root().child(Limits::bound(3 * reclaim::assumed(Held::Unread))).expect("a budget");
+        let (mut queue, mut held) = (Queue::new(16384), OfInotify::of(&Payer::new(*budget, Payer::NOBODY)));
+        let entered = (0..1000).filter(|&number| queue.push(event(number, 1, b""), true, &mut held)).count();
+        assert_eq!((entered, held.count(Held::Unread)), (3 * CHUNK + 1, 3));
+        while !queue.is_empty() {
+            queue.pop(&mut held);
+        }
+        assert_eq!(held.count(Held::Unread), 0);
+        assert!(queue.push(event(7, 1, b""), true, &mut held));
+        assert_eq!(queue.first().map(|event| event.wd), Some(7));
+    }
+
+    #[test]
+    fn that_something_was_lost_is_told_even_where_nothing_may_be_kept() {
+        let tree: &'static Tree<Held> = Box::leak(Box::new(Tree::new()));
+        let budget = tree.root().child(Limits::bound(1)).expect("a budget");
+        let (mut queue, mut held) = (Queue::new(16384), OfInotify::of(&Payer::new(*budget, Payer::NOBODY)));
+        assert!(queue.push(event(1, 1, b""), true, &mut held));
+        assert!(!queue.push(event(2, 1, b""), true, &mut held));
+        assert_eq!(queue.first().map(|event| event.mask), Some(abi::IN_Q_OVERFLOW));
+        queue.pop(&mut held);
+        assert!(queue.is_empty() && held.count(Held::Unread) == 0);
     }
 }

@@ -1,17 +1,18 @@
 //! [`Watchers`]: who watches one inode.
 //!
-//! They belong to the inode and have numbers: that of an [`Inotify`], or one that stands for a description that wants signals. Watching and ceasing to watch does not depend on how many others there are, and who
+//! They belong to the inode and have keys: the number of an [`Inotify`], or what stands for a description and a process that wants signals for it. Watching and ceasing to watch does not depend on how many others there are, and who
 //! wants to hear of something else costs an event nothing.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Bound;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, WeakRc};
 
-use super::dnotify::Signals;
+use super::dnotify::Signal;
 use super::{Event, FileEvents, Inotify};
 use crate::fs::OpenFile;
 use crate::fs::fasync::Band;
@@ -28,13 +29,22 @@ pub fn is_anything_watched() -> bool {
     WATCHED.load(Ordering::Relaxed) > 0
 }
 
-/// Watchers by number.
-pub(super) type WatchList = Box<BTreeMap<u64, Watcher>>;
+/// Which watcher it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    /// An [`Inotify`], by its number.
+    Queue(u64),
+    /// A description and a table of descriptors, by their addresses.
+    Signal(usize, usize),
+}
+
+/// Watchers by key.
+pub(super) type WatchList = Box<BTreeMap<Key, Watcher>>;
 
 /// Who is told.
 pub(super) enum Watcher {
     /// F_NOTIFY.
-    Signals(Signals),
+    Signal(Signal),
     /// inotify(7).
     Queue(Watch),
 }
@@ -79,19 +89,19 @@ impl Watchers {
         FileEvents::from_bits_retain(self.interest.load(Ordering::Relaxed)).intersects(what)
     }
 
-    /// Changes what is there of a number, and who is woken by what from now on.
+    /// Changes what is there of a key, and who is woken by what from now on.
     pub(super) fn change<R>(
         &self,
-        number: u64,
+        key: Key,
         interest: FileEvents,
         change: impl FnOnce(&mut Option<Watcher>) -> R + Send,
     ) -> R {
         self.list.with(|place| {
             let was_watched = place.is_some();
-            let mut watcher = place.as_mut().and_then(|list| list.remove(&number));
+            let mut watcher = place.as_mut().and_then(|list| list.remove(&key));
             let result = change(&mut watcher);
             if let Some(watcher) = watcher {
-                place.get_or_insert_default().insert(number, watcher);
+                place.get_or_insert_default().insert(key, watcher);
                 self.interest.fetch_or((interest | FileEvents::UNMOUNT).bits(), Ordering::Relaxed);
             }
             self.settle(place, was_watched);
@@ -123,25 +133,26 @@ impl Watchers {
         })
     }
 
-    /// Looks at some watchers, from that number on: from which number on to go on, and who of them is told of the event. `None` at the end.
-    pub(super) fn next(&self, from: u64, event: &Event<'_>) -> Option<(u64, Vec<Told>)> {
+    /// Looks at some watchers, behind that one or from the first: which was the last of them, and who of them is told of the event. `None` at the end.
+    pub(super) fn next(&self, behind: Option<Key>, event: &Event<'_>) -> Option<(Key, Vec<Told>)> {
         self.list.with(|place| {
             let (mut told, mut last, mut over) = (Vec::new(), None, Vec::new());
-            for (&number, watcher) in place.as_mut()?.range_mut(from..).take(AT_ONCE) {
-                last = Some(number);
+            let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
+            for (&key, watcher) in place.as_mut()?.range_mut((from, Bound::Unbounded)).take(AT_ONCE) {
+                last = Some(key);
                 let stays = match watcher {
-                    Watcher::Signals(signals) => signals.look(event, &mut told),
+                    Watcher::Signal(signal) => signal.look(event, &mut told),
                     Watcher::Queue(watch) => watch.look(event, &mut told),
                 };
                 if !stays {
-                    over.push(number);
+                    over.push(key);
                 }
             }
             if let Some(list) = place {
-                over.iter().for_each(|number| _ = list.remove(number));
+                over.iter().for_each(|key| _ = list.remove(key));
             }
             self.settle(place, true);
-            last.map(|last| (last + 1, told))
+            last.map(|last| (last, told))
         })
     }
 }

@@ -255,7 +255,7 @@ impl<F: Format> Mounting<F> {
     /// Writes the blocks that are to be written.
     fn write(&mut self, cx: &Cx) -> Step<()> {
         while let Some((offset, bytes)) = self.to_write.first() {
-            let volume = self.place()?.volume;
+            let volume = &self.place()?.volume;
             let range = volume.bytes();
             let at = range.start + offset + self.written as u64;
             let mut reader = Reader::from(&bytes[self.written..]);

@@ -20,7 +20,7 @@ use crate::step::{Absent, Source, Step, Stop};
 
 /// Where a file system is: a disk, or a part of one. It can be opened once more for each of these.
 pub(super) struct Place {
-    pub volume: block::Volume,
+    pub volume: block::Used,
     ahead: ReadAhead,
 }
 
@@ -28,14 +28,7 @@ impl Place {
     /// # Errors
     /// `Pause` while the disk lets go of what it has.
     pub fn of(volume: block::Volume) -> Step<Self> {
-        volume.begin_use()?;
-        Ok(Place { volume, ahead: ReadAhead::default() })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.volume.end_use();
+        Ok(Place { volume: volume.begin_use()?, ahead: ReadAhead::default() })
     }
 }
 
@@ -271,7 +264,7 @@ impl<F: Format> Volume<F> {
 
     /// Where its files are.
     pub(super) fn on(&self) -> block::Volume {
-        self.place.volume
+        *self.place.volume
     }
 
     /// The inode of that number, which is in the directory `parent` under `name`.

@@ -74,7 +74,10 @@ impl Reporting {
     }
 
     /// Takes back what the device has answered; whether it has.
-    fn take_back(&mut self) -> Result<bool, Broken> {
+    ///
+    /// # Errors
+    /// The device says what cannot be.
+    pub fn take_back(&mut self) -> Result<bool, Broken> {
         let Some((blocks, _, written)) = self.queue.pop()? else { return Ok(false) };
         for block in blocks {
             let (first, order) = block.take_back();

@@ -105,6 +105,26 @@ fn all_large_free_blocks_are_reported_once_and_nobody_has_them_meanwhile() {
 }
 
 #[test]
+fn what_was_reported_is_taken_back_where_memory_is_needed() {
+    in_kernel(|cx| {
+        let registers = plug(REPORTING, &[64; 3]);
+        let balloon = claim().unwrap();
+        let mut ring = registers.ring(2);
+        use_all();
+        frame::mm::gather();
+        let before = FRAMES.available();
+        assert!(serve(&Reporter(balloon), cx));
+        let (head, frames) = reported(&mut ring).expect("it reports");
+        assert!(!balloon.take_back_for_want(cx), "the device has not answered");
+        ring.put(head.into(), 0);
+        assert_eq!(FRAMES.available(), before - frames.len());
+        assert!(balloon.take_back_for_want(cx));
+        assert_eq!(FRAMES.available(), before);
+        assert!(!balloon.take_back_for_want(cx) && !registers.has_failed());
+    });
+}
+
+#[test]
 fn the_balloon_is_as_large_as_the_host_wants() {
     in_kernel(|cx| {
         let registers = plug(0, &[64; 2]);
