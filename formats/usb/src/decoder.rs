@@ -108,8 +108,7 @@ impl Decoder {
     pub fn capabilities(&self) -> Capabilities {
         let mut all = Capabilities::default();
         for field in &self.layout.fields {
-            for number in 0..field.usage_count() {
-                let Some(usage) = field.usage(number) else { break };
+            for usage in field.usages() {
                 let Some(target) = event_of(usage, field) else { continue };
                 match (field.kind, target) {
                     (Kind::Input, Target::Key(code)) => {
@@ -142,7 +141,7 @@ impl Decoder {
                 continue;
             }
             if field.is_variable {
-                for at in 0..field.count {
+                for (at, usage) in (0..field.count).zip(field.usages()) {
                     let mut value = field.value(report, at);
                     if !field.is_valid(value) {
                         if field.has_null {
@@ -150,7 +149,7 @@ impl Decoder {
                         }
                         value = value.clamp(field.logical.0, field.logical.1);
                     }
-                    tell(field, field.usage(at), value, keys, &mut each);
+                    tell(field, Some(usage), value, keys, &mut each);
                 }
             } else {
                 chosen(field, report, before, keys, &mut each);

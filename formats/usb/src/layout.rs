@@ -11,11 +11,11 @@ use crate::items::{Item, items};
 pub const LONGEST_REPORT: usize = 1024;
 /// So many fields a device has at most, so many ranges of usages a field, and so deep are collections, and values that are put aside.
 const MOST_FIELDS: usize = 256;
-const MOST_USAGES: usize = 512;
+const MOST_USAGES: usize = 128;
 const DEEPEST: usize = 32;
-/// So many values a field has at most, and all fields together.
+/// So many values all fields have together at most, and so many usages they can stand for: what a report says is found out in one go.
 const MOST_VALUES: u32 = 1024;
-const MOST_VALUES_IN_ALL: u32 = 8192;
+const MOST_USAGES_IN_ALL: u32 = 4096;
 
 /// Why a descriptor cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +83,15 @@ impl Field {
         if self.is_variable { self.usages.last().map(|&(_, last)| last) } else { None }
     }
 
+    /// The usages of its values, or that its values can stand for.
+    pub fn usages(&self) -> impl Iterator<Item = u32> {
+        let last = self.usages.last().map(|&(_, last)| last).filter(|_| self.is_variable);
+        let named = self.usages.iter().flat_map(|&(first, last)| first..=last);
+        named.chain(core::iter::repeat(last).map_while(|last| last)).take(self.usage_count() as usize)
+    }
+
     /// How many usages its values can stand for.
-    pub fn usage_count(&self) -> u32 {
+    fn usage_count(&self) -> u32 {
         if self.is_variable {
             self.count
         } else {
@@ -153,8 +160,9 @@ struct Reading {
     fields: Vec<Field>,
     /// Bits of each report so far.
     bits: Vec<(Kind, u8, u32)>,
-    /// Values of all fields so far.
+    /// Values of all fields so far, and usages.
     values: u32,
+    usages: u32,
 }
 
 /// Kinds of collections.
@@ -175,6 +183,7 @@ impl Layout {
             fields: Vec::new(),
             bits: Vec::new(),
             values: 0,
+            usages: 0,
         };
         for item in items(descriptor) {
             reading.take(item.ok_or(Invalid("it is cut off"))?)?;
@@ -280,7 +289,7 @@ impl Reading {
             return Err(Invalid("a field is too large"));
         }
         self.values += count;
-        if self.fields.len() == MOST_FIELDS || self.values > MOST_VALUES_IN_ALL {
+        if self.fields.len() == MOST_FIELDS || self.values > MOST_VALUES {
             return Err(Invalid("it has too many fields"));
         }
         let mut logical = self.global.logical;
@@ -292,7 +301,7 @@ impl Reading {
             return Err(Invalid("a field's largest value is below its least"));
         }
         let of_collection = |kind| self.collections.iter().rev().find(|open| open.0 == kind).map_or(0, |open| open.1);
-        self.fields.push(Field {
+        let field = Field {
             kind,
             report,
             bit,
@@ -307,7 +316,12 @@ impl Reading {
             application: of_collection(APPLICATION),
             physical_usage: of_collection(PHYSICAL),
             usages: local.usages,
-        });
+        };
+        self.usages += field.usage_count();
+        if self.usages > MOST_USAGES_IN_ALL {
+            return Err(Invalid("its fields have too many usages"));
+        }
+        self.fields.push(field);
         Ok(())
     }
 

@@ -134,7 +134,7 @@ fn key(usage: u16) -> Option<u16> {
         0xb6 => 179,
         0xb7 => 180,
         0xe0..=0xfb => of(&MODIFIERS, 0xe0),
-        0x84..=0xff | 0x82 | 0x83 => KEY_UNKNOWN,
+        0x82..=0xff => KEY_UNKNOWN,
         _ => return None,
     })
 }
