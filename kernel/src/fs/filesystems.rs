@@ -47,7 +47,7 @@ const TYPES: &[FileSystemType] = &[
     },
     FileSystemType {
         name: "sysfs",
-        origin: Origin::Memory(|_, cx| sysfs::new(ports(cx), hwrng(), inputs, cx)),
+        origin: Origin::Memory(|_, cx| sysfs::new(ports(cx), hwrng(), drivers::usb::is_there().then_some(inputs), cx)),
         check: |option| check_name(option, &[]),
     },
     FileSystemType {
@@ -193,7 +193,9 @@ fn devices(cx: &Cx) -> Result<Instance> {
         at_once(root.ops.create(&root, name.as_bytes(), &what, cx))?;
     }
     register_nodes(root.downgrade(), cx);
-    drivers::input::make_nodes(cx);
+    if drivers::usb::is_there() {
+        drivers::input::make_nodes(cx);
+    }
     let shared = share(&instance);
     *DEVICES.lock(cx) = Some(instance);
     Ok(shared)

@@ -98,7 +98,8 @@ impl Queue {
     /// Forgets events of one type, and ends of reports that have nothing in them then: the state that they led to is told in another way.
     pub fn forget(&mut self, kind: u16) {
         let (mut shown, mut left, mut at) = (self.complete, 0, 0);
-        let mut has_any = false;
+        // As on Linux, the first end of a report stays in any case.
+        let mut has_any = true;
         let complete = &mut self.complete;
         self.events.retain(|stamped| {
             let is_end = is_report(stamped.event);
@@ -190,8 +191,9 @@ mod tests {
         let mut queue = Queue::new(64).unwrap();
         push(&mut queue, &[(KEY, 1), (EV_SYN, 0), (MOVE, 1), (KEY, 0), (EV_SYN, 0), (MOVE, 2), (KEY, 1)]);
         queue.forget(KEY);
-        assert_eq!(pop_all(&mut queue), [(MOVE, 0, 1), (EV_SYN, 0, 0)]);
-        push(&mut queue, &[(EV_SYN, 0)]);
+        assert_eq!(pop_all(&mut queue), [(EV_SYN, 0, 0), (MOVE, 0, 1), (EV_SYN, 0, 0)]);
+        push(&mut queue, &[(EV_SYN, 0), (KEY, 0), (EV_SYN, 0)]);
+        queue.forget(KEY);
         assert_eq!(pop_all(&mut queue), [(MOVE, 0, 2), (EV_SYN, 0, 0)]);
         queue.forget(KEY);
         queue.forget_all(Time::default());

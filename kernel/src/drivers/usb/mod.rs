@@ -48,9 +48,16 @@ const PATIENCE: u64 = 2000 * MS;
 
 /// Where the task of each controller waits.
 static TASKS: [WaitList; MOST] = [const { WaitList::new() }; MOST];
+/// How many controllers there are.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// How many controllers have looked at all their ports once, or failed; who waits for that.
 static SETTLED: AtomicUsize = AtomicUsize::new(0);
 static STARTED: WaitList = WaitList::new();
+
+/// Whether there is a controller, used or not.
+pub fn is_there() -> bool {
+    COUNT.load(Ordering::Relaxed) > 0
+}
 
 fn interrupted(_irq: &IrqCx, number: usize) {
     if let Some(task) = TASKS.get(number) {
@@ -70,6 +77,7 @@ pub fn start_async(cx: &mut Cx) {
         });
         count += 1;
     }
+    COUNT.store(count, Ordering::Relaxed);
     let deadline = Timeline::Boot.now() + PATIENCE;
     while SETTLED.load(Ordering::Acquire) < count && Timeline::Boot.now() < deadline {
         let waker = tasks::prepare(cx);

@@ -85,19 +85,22 @@ struct Live {
     text: Box<dyn Fn(&Cx) -> String + Send + Sync>,
 }
 
-/// A new instance, which shows these ports, and this source of random numbers.
+/// A new instance, which shows these ports, this source of random numbers, and input devices if there can be any.
 ///
 /// # Errors
 /// None at present.
-pub fn new(ports: Vec<Port>, hwrng: Option<Hwrng>, inputs: inputs::List, cx: &Cx) -> Result<Instance> {
+pub fn new(ports: Vec<Port>, hwrng: Option<Hwrng>, inputs: Option<inputs::List>, cx: &Cx) -> Result<Instance> {
     let file_system = FileSystem::new("sysfs", MAGIC, Vec::new());
     let system = [("cpu".into(), processors::directory(frame::cpu::count()))];
-    inputs::register(inputs, cx);
-    let classes = [ports::class(&ports), hwrng::class(hwrng.as_ref()), inputs::class()];
+    let mut classes = Vec::from([ports::class(&ports), hwrng::class(hwrng.as_ref())]);
     let mut devices = disks::devices(cx);
     devices.push(ports::devices(ports));
     devices.push(hwrng::devices(hwrng.as_ref()));
-    devices.push(inputs::devices());
+    if let Some(list) = inputs {
+        inputs::register(list, cx);
+        classes.push(inputs::class());
+        devices.push(inputs::devices());
+    }
     devices.push(("system".into(), Entry::Directory(system.into())));
     let names = ["bus", "kernel", "module"];
     let mut entries: Vec<_> = names.iter().map(|&name| (name.into(), Entry::Directory(Vec::new()))).collect();
