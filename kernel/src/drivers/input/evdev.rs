@@ -348,7 +348,7 @@ impl File for EvdevFile {
         }
         self.with(cx, |_, _| ())?;
         let mut count = 0;
-        // The caller writes the rest in another step.
+        // More is a short write.
         for _ in 0..AT_ONCE {
             if from.remaining() < EVENT_BYTES {
                 break;
