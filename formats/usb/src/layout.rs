@@ -386,8 +386,8 @@ mod tests {
         assert_eq!(read(&[9, 1, 0x75, 40, 0x95, 1, 0x81, 2]), Err("a field is too large"));
         let below = [9, 1, 0x15, 5, 0x25, 4, 0x75, 8, 0x95, 1, 0x81, 2];
         assert_eq!(read(&below), Err("a field's largest value is below its least"));
-        assert_eq!(read(&vec![0xa1; 2 * (DEEPEST + 1)]), Err("its collections are too deep"));
-        assert_eq!(read(&vec![0xa4; DEEPEST + 1]), Err("it puts too much aside"));
+        assert_eq!(read(&[0xa1; 2 * (DEEPEST + 1)]), Err("its collections are too deep"));
+        assert_eq!(read(&[0xa4; DEEPEST + 1]), Err("it puts too much aside"));
     }
 
     #[test]
