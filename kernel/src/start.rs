@@ -158,6 +158,7 @@ impl First {
             Errno::ENOMEM => frame::println!("ebb: panic: no memory for the root file system"),
             _ => frame::println!("ebb: panic: the root file system cannot be unpacked: {error:?}"),
         })?;
+        drivers::usb::start_async(cx);
         sched::load_average::start(cx);
         let mut process = process::become_init(cx).map_err(|error| {
             frame::println!("ebb: panic: process 1 cannot be made: {error:?}");

@@ -46,8 +46,13 @@ static FREE: Mutex<Vec<Function>> = Mutex::new(Vec::new());
 
 /// From now on there is a device, until a driver claims it.
 pub fn plug(vendor: u16, number: u16, device: &'static dyn Simulated) {
+    plug_of_class(0, vendor, number, device);
+}
+
+/// The same, of a class.
+pub fn plug_of_class(class: u32, vendor: u16, number: u16, device: &'static dyn Simulated) {
     let id = FunctionId { bus: 0, device: 1, function: 0 };
-    let identity = Identity { id, vendor, device: number, class: 0, secondary_bus: None };
+    let identity = Identity { id, vendor, device: number, class, secondary_bus: None };
     let function = Function { identity, config: Config(device), domain: crate::dma::simulated::domain() };
     FREE.lock().unwrap_or_else(PoisonError::into_inner).push(function);
 }

@@ -1,10 +1,11 @@
-//! Terminals, disks, ports to the host and the memory devices.
+//! Terminals, disks, ports to the host, input devices and the memory devices.
 //!
 //! | major | minor | name | where |
 //! | --- | --- | --- | --- |
 //! | 1 | 3 5 7 8 9 11 | null zero full random urandom kmsg | [`memory`] |
 //! | 4 | 64.. | ttyS0 to ttyS3 | [`tty`] |
 //! | 5 | 0 1 2 | tty console ptmx | [`tty`] |
+//! | 13 | 64.. | input/event0 ... | [`input`], over [`usb`] |
 //! | 10 | 183 | hwrng | [`virtio`] |
 //! | 136 | any | pts/N | [`tty`] |
 //! | 7 (block) | any | loop0 ... | [`loops`] |
@@ -13,11 +14,13 @@
 //! | 254 (block) | any | vda, vda1 ... | [`disk`], over [`virtio`] |
 
 pub mod disk;
+pub mod input;
 mod kernel_log;
 pub mod loops;
 pub mod memory;
 pub mod random;
 pub mod tty;
+pub mod usb;
 pub mod virtio;
 pub mod vport;
 
@@ -62,6 +65,7 @@ pub const DRIVERS: &[Driver] = &[
         last_minor: u32::MAX,
         open: |device, flags, _, cx| disk::open(device, flags, cx),
     },
+    driver(input::MAJOR, 0, u32::MAX, |device, _, _, cx| Ok(input::open(device.minor, cx)?)),
     driver(vport::MAJOR, 0, u32::MAX, |device, _, _, cx| Ok(vport::open(device.minor, cx)?)),
     driver(136, 0, u32::MAX, |device, flags, me, cx| Ok(tty::open_slave(device.minor, flags, Current::of(me)?, cx)?)),
 ];

@@ -47,7 +47,7 @@ const TYPES: &[FileSystemType] = &[
     },
     FileSystemType {
         name: "sysfs",
-        origin: Origin::Memory(|_, cx| sysfs::new(ports(cx), hwrng(), cx)),
+        origin: Origin::Memory(|_, cx| sysfs::new(ports(cx), hwrng(), drivers::usb::is_there().then_some(inputs), cx)),
         check: |option| check_name(option, &[]),
     },
     FileSystemType {
@@ -105,6 +105,24 @@ fn ports(cx: &Cx) -> Vec<sysfs::Port> {
         sysfs::Port { file: port.file, device, name: port.name }
     };
     vport::ports(cx).into_iter().map(shown).collect()
+}
+
+/// The input devices that there are just now, as sysfs shows them.
+fn inputs(cx: &Cx) -> Vec<sysfs::Input> {
+    let shown = |input: drivers::input::show::Named| {
+        let capabilities = drivers::input::show::capabilities(&input.description);
+        let id = input.description.id;
+        let drivers::input::Description { name, phys, uniq, .. } = input.description;
+        sysfs::Input {
+            number: input.number,
+            serial: input.serial,
+            device: input.device,
+            texts: [("name", name), ("phys", phys), ("uniq", uniq)],
+            id: [("bustype", id.bus), ("vendor", id.vendor), ("product", id.product), ("version", id.version)],
+            capabilities: capabilities.map(|(name, bits)| (name.to_ascii_lowercase(), bits)),
+        }
+    };
+    drivers::input::show::all(cx).into_iter().map(shown).collect()
 }
 
 /// The source of random numbers, as sysfs shows it.
@@ -175,6 +193,9 @@ fn devices(cx: &Cx) -> Result<Instance> {
         at_once(root.ops.create(&root, name.as_bytes(), &what, cx))?;
     }
     register_nodes(root.downgrade(), cx);
+    if drivers::usb::is_there() {
+        drivers::input::make_nodes(cx);
+    }
     let shared = share(&instance);
     *DEVICES.lock(cx) = Some(instance);
     Ok(shared)

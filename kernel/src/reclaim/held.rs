@@ -36,6 +36,8 @@ classes! {
         Pipe = Cost::eager(5_000),
         /// A descriptor of a port to the host.
         Port = Cost::eager(8_000),
+        /// A descriptor of an input device, with the events that nobody has read.
+        Input = Cost::eager(6_000),
         /// A descriptor of an end of a terminal.
         Terminal = Cost::eager(5_000),
         /// A descriptor of an epoll set.
@@ -80,7 +82,7 @@ pub fn assumed(class: Held) -> u64 {
 #[cfg(test)]
 fn is_descriptor(class: Held) -> bool {
     use Held::*;
-    matches!(class, File | Event | Pipe | Port | Socket | Terminal | EpollSet)
+    matches!(class, File | Event | Pipe | Port | Input | Socket | Terminal | EpollSet)
 }
 
 #[cfg(test)]

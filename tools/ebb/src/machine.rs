@@ -1,7 +1,7 @@
 //! The options that say which machine to start; the same for every subcommand.
 
 use clap::Args;
-use ebb_guest::{Accel, ConsoleUse, Cpus, Disk, Kernel, Machine, Mebibytes, Result, Volume, artifacts};
+use ebb_guest::{Accel, ConsoleUse, Cpus, Disk, InputDevice, Kernel, Machine, Mebibytes, Result, Volume, artifacts};
 use std::path::PathBuf;
 
 /// Which machine to start.
@@ -35,6 +35,10 @@ pub struct MachineArguments {
     #[arg(long)]
     rng: bool,
 
+    /// What the machine has in front of it, at USB: /dev/input/event0 the first. What is typed comes through QEMU.
+    #[arg(long, value_name = "keyboard|mouse|tablet,...", value_delimiter = ',')]
+    input: Vec<InputDevice>,
+
     /// Who executes the machine's instructions: auto takes kvm where it works.
     #[arg(long, value_name = "auto|tcg|kvm", default_value = "auto")]
     accel: Accel,
@@ -65,6 +69,7 @@ impl MachineArguments {
             has_iommu,
             has_balloon,
             has_rng,
+            input: self.input.clone(),
             accel,
             console,
             ..Machine::new(kernel)

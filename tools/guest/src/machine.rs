@@ -1,7 +1,7 @@
 //! What a machine is made of, before it is started.
 
 use crate::volume;
-use crate::{Accel, Cpus, Disk, Kernel, Volume};
+use crate::{Accel, Cpus, Disk, InputDevice, Kernel, Volume};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -68,6 +68,8 @@ pub struct Machine {
     pub has_rng: bool,
     /// Whether memory that it does not use goes back to the host, and the host can ask for more by a balloon.
     pub has_balloon: bool,
+    /// Its keyboards, mice and tablets.
+    pub input: Vec<InputDevice>,
     /// Who executes its instructions.
     pub accel: Accel,
     /// QEMU's processor model.
@@ -98,6 +100,7 @@ impl Machine {
             has_iommu: false,
             has_rng: false,
             has_balloon: false,
+            input: Vec::new(),
             accel: Accel::Auto,
             cpu: "max,-la57".into(),
             kernel_options: String::new(),

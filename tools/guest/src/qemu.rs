@@ -118,6 +118,7 @@ impl Qemu {
             let device = "virtio-balloon-pci,free-page-reporting=on,deflate-on-oom=on,disable-legacy=on";
             command.args(["-device", &format!("{device},iommu_platform={behind}")]);
         }
+        command.args(crate::input_device::arguments(&machine.input));
         for (number, disk) in machine.disks.iter().enumerate() {
             command.args(disk.arguments(number, machine.cpus.count(), machine.has_iommu));
         }

@@ -9,6 +9,7 @@ use refs::SpinLock;
 use super::text::{Line, Text};
 use super::{Entry, Target, What, directory, sys, text};
 use crate::current::Current;
+use crate::drivers::input;
 use crate::error::{Errno, Result};
 use crate::fs::path::UNREACHABLE;
 use crate::fs::types::{self, Origin};
@@ -45,6 +46,7 @@ pub const ENTRIES: &[Entry] = &[
     text("interrupts", interrupts),
     text("vmstat", vmstat),
     directory("sys", sys::ENTRIES),
+    directory("bus", &[directory("input", &[text("devices", input_devices)])]),
     directory("tty", &[text("drivers", drivers)]),
     #[cfg(any(feature = "stretch", feature = "check-locks"))]
     directory(
@@ -278,8 +280,12 @@ fn cmdline(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<
 }
 
 fn devices(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
-    let lines = "Character devices:\n  1 mem\n  4 ttyS\n  5 /dev/tty\n  5 /dev/console\n  5 /dev/ptmx\n136 pts\n\nBlock devices:\n";
+    let lines = "Character devices:\n  1 mem\n  4 ttyS\n  5 /dev/tty\n  5 /dev/console\n  5 /dev/ptmx\n 13 input\n136 pts\n\nBlock devices:\n";
     add(text, lines)
+}
+
+fn input_devices(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    add(text, &input::show::list(cx))
 }
 
 fn drivers(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {

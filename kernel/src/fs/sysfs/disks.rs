@@ -22,7 +22,7 @@ fn directory(name: &str, entries: impl Into<Entries>) -> (String, Entry) {
 }
 
 /// What is in `/sys` of them, beside [`devices`]. `others`: more classes.
-pub fn directories(others: [(String, Entry); 2], cx: &Cx) -> Entries {
+pub fn directories(others: Entries, cx: &Cx) -> Entries {
     let all: Vec<(usize, Volume)> = volumes(cx).collect();
     let whole: Entries = all
         .iter()

@@ -1,8 +1,9 @@
-//! What there is of sysfs: how many processors the machine has ([`processors`]), its disks ([`disks`]), its ports to the host ([`ports`]), its source of random numbers ([`hwrng`]), and else directories without anything in them, so that programs
+//! What there is of sysfs: how many processors the machine has ([`processors`]), its disks ([`disks`]), its ports to the host ([`ports`]), its source of random numbers ([`hwrng`]), its input devices ([`inputs`]), and else directories without anything in them, so that programs
 //! that look there find nothing rather than an error.
 
 mod disks;
 mod hwrng;
+mod inputs;
 mod ports;
 mod processors;
 
@@ -12,7 +13,7 @@ use alloc::vec::Vec;
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, Writer};
-use refs::{StrongRc, TempRc, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use crate::error::{Errno, Result};
 use crate::fs::{
@@ -21,6 +22,7 @@ use crate::fs::{
 };
 use crate::step::Step;
 pub use hwrng::Hwrng;
+pub use inputs::Input;
 pub use ports::Port;
 
 const MAGIC: u32 = 0x6265_6572;
@@ -35,11 +37,37 @@ enum Entry {
     Live(Box<dyn Fn(&Cx) -> String + Send + Sync>),
     /// A symbolic link.
     Link(String),
+    /// A directory whose entries come and go.
+    Changing(Source),
+}
+
+/// What is in a directory just now: names, each with a number that another entry of the name does not have, and what makes the entry.
+type Source = fn(&Cx) -> Vec<Current>;
+
+/// An entry of a directory whose entries come and go.
+struct Current {
+    name: String,
+    serial: u64,
+    entry: Entry,
 }
 
 /// A directory with what is in it, which it owns.
 struct Directory {
     children: Vec<(String, StrongRc<Inode>)>,
+}
+
+/// A directory whose entries come and go. It owns those that it has shown and that are still there.
+struct Changing {
+    this: WeakRc<Inode>,
+    file_system: WeakRc<FileSystem>,
+    source: Source,
+    shown: SpinLock<Shown>,
+}
+
+struct Shown {
+    entries: Vec<(String, u64, StrongRc<Inode>)>,
+    /// The number of the next inode.
+    number: u64,
 }
 
 /// A file whose text never changes.
@@ -57,17 +85,22 @@ struct Live {
     text: Box<dyn Fn(&Cx) -> String + Send + Sync>,
 }
 
-/// A new instance, which shows these ports, and this source of random numbers.
+/// A new instance, which shows these ports, this source of random numbers, and input devices if there can be any.
 ///
 /// # Errors
 /// None at present.
-pub fn new(ports: Vec<Port>, hwrng: Option<Hwrng>, cx: &Cx) -> Result<Instance> {
+pub fn new(ports: Vec<Port>, hwrng: Option<Hwrng>, inputs: Option<inputs::List>, cx: &Cx) -> Result<Instance> {
     let file_system = FileSystem::new("sysfs", MAGIC, Vec::new());
     let system = [("cpu".into(), processors::directory(frame::cpu::count()))];
-    let classes = [ports::class(&ports), hwrng::class(hwrng.as_ref())];
+    let mut classes = Vec::from([ports::class(&ports), hwrng::class(hwrng.as_ref())]);
     let mut devices = disks::devices(cx);
     devices.push(ports::devices(ports));
     devices.push(hwrng::devices(hwrng.as_ref()));
+    if let Some(list) = inputs {
+        inputs::register(list, cx);
+        classes.push(inputs::class());
+        devices.push(inputs::devices());
+    }
     devices.push(("system".into(), Entry::Directory(system.into())));
     let names = ["bus", "kernel", "module"];
     let mut entries: Vec<_> = names.iter().map(|&name| (name.into(), Entry::Directory(Vec::new()))).collect();
@@ -115,6 +148,13 @@ fn make(
             let metadata = Metadata { size: PAGE_SIZE as u64, ..Metadata::new(FileKind::Regular, 0o444) };
             StrongRc::new(Inode::new(file_system.share(), own_number, metadata, dentry, Box::new(Live { text })))
         }
+        Entry::Changing(source) => StrongRc::new_cyclic(|this| {
+            let metadata = Metadata { links: 2, ..Metadata::new(FileKind::Directory, 0o755) };
+            // Each directory has numbers of its own for what it will show.
+            let shown = Shown { entries: Vec::new(), number: own_number << 32 };
+            let ops = Changing { this, file_system: file_system.downgrade(), source, shown: SpinLock::new(shown) };
+            Inode::new(file_system.share(), own_number, metadata, dentry, Box::new(ops))
+        }),
         Entry::Link(target) => {
             let metadata = Metadata { size: target.len() as u64, ..Metadata::new(FileKind::Symlink, 0o777) };
             let ops = Box::new(Link { target: target.into_bytes().into() });
@@ -161,6 +201,87 @@ impl InodeOps for Directory {
         _cx: &'cx Cx,
     ) -> Step<TempRc<'cx, Inode>> {
         // As where a file system knows no new files.
+        Err(if what.kind == FileKind::Regular { Errno::EACCES } else { Errno::EPERM }.into())
+    }
+
+    fn may_change_metadata(&self) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+}
+
+impl Changing {
+    /// Brings the entries up to date.
+    fn update(&self, cx: &Cx) -> Result<()> {
+        let now = (self.source)(cx);
+        let file_system = self.file_system.upgrade(cx)?;
+        let file_system = file_system.share().ok_or(Errno::ESTALE)?;
+        let mut shown = self.shown.lock(cx);
+        let stays = |(name, serial, _): &(String, u64, _)| {
+            now.iter().any(|current| current.name == *name && current.serial == *serial)
+        };
+        let (old, gone) = core::mem::take(&mut shown.entries).into_iter().partition::<Vec<_>, _>(stays);
+        shown.entries = old;
+        let mut number = shown.number;
+        for Current { name, serial, entry } in now {
+            if !shown.entries.iter().any(|known| known.0 == name) {
+                let inode = make(&name, entry, Some(self.this), &file_system, &mut number);
+                shown.entries.push((name, serial, inode));
+            }
+        }
+        shown.number = number;
+        drop(shown);
+        drop(gone);
+        Ok(())
+    }
+}
+
+impl InodeOps for Changing {
+    fn lookup<'cx>(
+        &self,
+        _this: &TempRc<'cx, Inode>,
+        name: &[u8],
+        _me: &dyn VfsCaller,
+        cx: &'cx Cx,
+    ) -> Step<TempRc<'cx, Inode>> {
+        self.update(cx)?;
+        let shown = self.shown.lock(cx);
+        let entry = shown.entries.iter().find(|(own, ..)| own.as_bytes() == name).ok_or(Errno::ENOENT)?;
+        Ok(entry.2.get(cx))
+    }
+
+    fn list(
+        &self,
+        _this: &Inode,
+        from: u64,
+        _me: Option<&dyn VfsCaller>,
+        cx: &Cx,
+        each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
+    ) -> Step<()> {
+        self.update(cx)?;
+        let list: Vec<(String, u64, FileKind)> = {
+            let shown = self.shown.lock(cx);
+            let of = |(name, _, inode): &(String, u64, StrongRc<Inode>)| {
+                let inode = inode.get(cx);
+                (name.clone(), inode.number, inode.kind)
+            };
+            shown.entries.iter().map(of).collect()
+        };
+        for (index, (name, number, kind)) in list.iter().enumerate().skip(from.saturating_sub(2) as usize) {
+            let next = 3 + index as u64;
+            if !each(DirectoryEntry { name: name.as_bytes(), number: *number, kind: *kind, next }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn create<'cx>(
+        &self,
+        _this: &TempRc<'cx, Inode>,
+        _name: &[u8],
+        what: &Creation<'_>,
+        _cx: &'cx Cx,
+    ) -> Step<TempRc<'cx, Inode>> {
         Err(if what.kind == FileKind::Regular { Errno::EACCES } else { Errno::EPERM }.into())
     }
 
