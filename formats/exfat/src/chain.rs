@@ -17,7 +17,7 @@ pub(crate) struct Chain {
 }
 
 /// Where a file's clusters are, as far as that was found out. It grows by what is read, and keeps 4 bytes for each 256 clusters.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ChainIndex {
     steps: Vec<u32>,
 }
@@ -28,15 +28,6 @@ const STRIDE: u32 = 256;
 const MOST_STEPS: usize = 1 << 18;
 /// So many clusters that stand one after another are found in one look.
 const LONGEST_RUN: u32 = 64;
-
-impl ChainIndex {
-    /// Takes over what another one knows, which was made for the same file.
-    pub fn join(&mut self, other: Self) {
-        if other.steps.len() > self.steps.len() {
-            *self = other;
-        }
-    }
-}
 
 /// Said of a cluster that is the last.
 const END: u32 = u32::MAX;

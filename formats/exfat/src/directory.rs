@@ -48,7 +48,7 @@ pub struct DirectoryEntry<'a> {
 }
 
 /// What is known of a directory: where its clusters are, and which names it has, as far as it was looked through. It keeps 8 bytes for each name.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct DirectoryIndex {
     chain: ChainIndex,
     /// Hashes of names, and where their sets begin.
@@ -58,17 +58,6 @@ pub struct DirectoryIndex {
     is_complete: bool,
     /// Where no name begins, for listings: from an entry to another.
     gap: (u32, u32),
-}
-
-impl DirectoryIndex {
-    /// Takes over what another one knows, which was made for the same directory.
-    pub fn join(&mut self, other: Self) {
-        self.chain.join(other.chain);
-        self.gap = other.gap;
-        if other.next > self.next || other.is_complete {
-            (self.names, self.next, self.is_complete) = (other.names, other.next, other.is_complete);
-        }
-    }
 }
 
 /// Entries of a directory, of which the part that was read last is kept.

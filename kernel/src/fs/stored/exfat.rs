@@ -10,10 +10,10 @@ use exfat::{
     Absent, ChainIndex, DirectoryIndex, Error, FileSystem, MAGIC_OFFSET, Node, Place as Where, SIGNATURE, Source, Time,
 };
 use frame::mm::PAGE_SIZE;
-use refs::{SpinLock, StrongRc};
+use refs::StrongRc;
 
 use super::format::{Place, Said};
-use super::turns::{Turn, Turns};
+use super::turns::{FoundOut, Turn, Turns};
 use super::{Format, Listed, Problem, Space, View};
 use crate::block::SECTOR;
 use crate::error::Errno;
@@ -29,8 +29,8 @@ pub struct Exfat {
 /// A file or directory, and what was found out of it.
 pub struct File {
     node: Node,
-    chain: SpinLock<ChainIndex>,
-    names: SpinLock<DirectoryIndex>,
+    chain: FoundOut<ChainIndex>,
+    names: FoundOut<DirectoryIndex>,
 }
 
 /// Whose all files are, and what may not be done with them.
@@ -120,11 +120,7 @@ impl Exfat {
         view: &View<'_>,
         read: impl FnOnce(&Through<'_, '_>, &mut ChainIndex) -> Result<T, Error>,
     ) -> Said<T> {
-        // Nothing is locked where the disk is asked.
-        let mut index = file.chain.lock(view.cx()).clone();
-        let outcome = read(&self.through(view), &mut index);
-        file.chain.lock(view.cx()).join(index);
-        Ok(outcome?)
+        file.chain.with(&self.turns, view, |index| read(&self.through(view), index))
     }
 
     /// The same for what needs to know the names of a directory.
@@ -134,10 +130,7 @@ impl Exfat {
         view: &View<'_>,
         read: impl FnOnce(&Through<'_, '_>, &mut DirectoryIndex) -> Result<T, Error>,
     ) -> Said<T> {
-        let mut index = directory.names.lock(view.cx()).clone();
-        let outcome = read(&self.through(view), &mut index);
-        directory.names.lock(view.cx()).join(index);
-        Ok(outcome?)
+        directory.names.with(&self.turns, view, |index| read(&self.through(view), index))
     }
 }
 
@@ -199,7 +192,7 @@ impl Format for Exfat {
         metadata.accessed = timestamp(node.accessed);
         (metadata.modified, metadata.changed) = (timestamp(node.modified), timestamp(node.modified));
         metadata.born = timestamp(node.created);
-        Ok((File { node, chain: SpinLock::default(), names: SpinLock::default() }, metadata))
+        Ok((File { node, chain: FoundOut::default(), names: FoundOut::default() }, metadata))
     }
 
     fn attributes(&self, _file: &File, _view: &View<'_>) -> Said<Vec<(Vec<u8>, Vec<u8>)>> {

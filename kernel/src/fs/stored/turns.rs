@@ -7,9 +7,10 @@
 use core::cell::RefCell;
 
 use frame::Cx;
-use refs::{StrongRc, WaitList, Waker, WeakRc};
+use refs::{SpinLock, StrongRc, WaitList, Waker, WeakRc};
 
-use super::View;
+use super::format::Said;
+use super::{Problem, View};
 use crate::step::{Source, TimeSlice};
 
 /// What there is to wait for where work is done in pieces.
@@ -74,5 +75,36 @@ impl Turn {
             turns.get(view.cx()).wait_for(view, TURN);
         }
         is_over
+    }
+}
+
+/// What was found out of a file, and is added to by one call at a time. It may be long: so it is moved, never copied, and nothing is locked while it is used.
+pub(super) struct FoundOut<T>(SpinLock<Option<T>>);
+
+impl<T: Default> Default for FoundOut<T> {
+    fn default() -> Self {
+        FoundOut(SpinLock::new(Some(T::default())))
+    }
+}
+
+impl<T> FoundOut<T> {
+    /// Runs a function that uses it and adds to it.
+    ///
+    /// # Errors
+    /// What the function says; `Absent` while another core is at it.
+    pub fn with<R, E: Into<Problem>>(
+        &self,
+        turns: &StrongRc<Turns>,
+        view: &View<'_>,
+        with: impl FnOnce(&mut T) -> Result<R, E>,
+    ) -> Said<R> {
+        let Some(mut known) = self.0.lock(view.cx()).take() else {
+            turns.get(view.cx()).wait_while_busy(view);
+            return Err(Problem::Absent);
+        };
+        let outcome = with(&mut known);
+        *self.0.lock(view.cx()) = Some(known);
+        turns.get(view.cx()).wake_busy();
+        outcome.map_err(Into::into)
     }
 }
