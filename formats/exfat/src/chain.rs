@@ -29,8 +29,15 @@ const MOST_STEPS: usize = 1 << 18;
 /// So many clusters that stand one after another are found in one look.
 const LONGEST_RUN: u32 = 64;
 
+impl ChainIndex {
+    /// The file has so many clusters left, and may get others behind them.
+    pub fn cut(&mut self, clusters: u32) {
+        self.steps.truncate(clusters.div_ceil(STRIDE) as usize);
+    }
+}
+
 /// Said of a cluster that is the last.
-const END: u32 = u32::MAX;
+pub(crate) const END: u32 = u32::MAX;
 
 /// Reads the FAT, of which it keeps the part that it read last.
 struct Fat<'a, S> {

@@ -41,20 +41,30 @@ extern crate std;
 
 mod boot;
 mod chain;
+mod content;
 mod directory;
 mod error;
 mod file;
 mod name;
+mod namespace;
+mod pending;
 mod source;
 mod time;
+mod transaction;
+mod usage;
 
-pub use boot::{FileSystem, MAGIC_OFFSET, SIGNATURE};
+pub use boot::{FileSystem, MAGIC_OFFSET, Opening, SIGNATURE};
 pub use chain::ChainIndex;
-pub use directory::{DirectoryEntry, DirectoryIndex, FIRST_POSITION};
+pub use content::{Content, Purpose, Tail};
+pub use directory::{DirectoryEntry, DirectoryIndex, FIRST_POSITION, IndexChange};
 pub use error::Error;
 pub use file::{Mapping, Node, Place};
-pub use source::{Absent, Source};
+pub use namespace::{Directory, Renamed};
+pub use pending::{Io, Pending};
+pub use source::{Absent, Source, Store};
 pub use time::Time;
+pub use transaction::{Changed, Changes, Transaction};
+pub use usage::Usage;
 
 /// So many zeros.
 fn zeros(len: usize) -> Result<alloc::vec::Vec<u8>, Error> {
