@@ -128,12 +128,13 @@ impl fmt::Debug for Decoder {
 }
 
 impl Decompression {
-    /// Prepares to decompress what has at most `most` bytes then.
+    /// Prepares to decompress what has at most `most` bytes then, if possible into `room`, whose content means nothing.
     ///
     /// # Errors
     /// `NoMemory`.
-    pub fn new(algorithm: Algorithm, input: Vec<u8>, most: usize) -> Result<Self, Error> {
-        let mut output = Vec::new();
+    pub fn new(algorithm: Algorithm, input: Vec<u8>, most: usize, room: Vec<u8>) -> Result<Self, Error> {
+        let mut output = room;
+        output.clear();
         output.try_reserve_exact(most).map_err(|_| Error::NoMemory)?;
         let decoder = match algorithm {
             Algorithm::Zlib => Decoder::Zlib(Box::default(), 0),
@@ -214,7 +215,7 @@ mod tests {
 
     /// What comes of it, how many steps that took, and how much the longest made.
     fn decompressed(algorithm: Algorithm, input: Vec<u8>, most: usize) -> (Result<Vec<u8>, Error>, usize, usize) {
-        let mut work = Decompression::new(algorithm, input, most).unwrap();
+        let mut work = Decompression::new(algorithm, input, most, Vec::new()).unwrap();
         let (mut steps, mut longest) = (0, 0);
         loop {
             let before = work.done;

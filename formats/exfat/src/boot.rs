@@ -208,7 +208,11 @@ impl FileSystem {
     ///
     /// # Errors
     /// `Absent`, `NoMemory`.
-    pub fn mark(&self, source: &impl Source, used: Option<u32>) -> Result<(u64, alloc::boxed::Box<[u8]>), Error> {
+    pub(crate) fn mark(
+        &self,
+        source: &impl Source,
+        used: Option<u32>,
+    ) -> Result<(u64, alloc::boxed::Box<[u8]>), Error> {
         let mut block = zeros(1 << self.block_bits)?;
         source.copy(0, &mut block)?;
         match used {

@@ -93,6 +93,12 @@ impl Node {
         }
     }
 
+    /// The same without content.
+    pub fn emptied(&self) -> Self {
+        let chain = Chain { first: 0, is_contiguous: false, bytes: 0 };
+        Node { size: 0, written: 0, chain, ..self.clone() }
+    }
+
     /// Where a directory's entries are.
     pub(crate) fn listing(&self) -> Result<Chain, Error> {
         if self.is_directory { Ok(self.chain) } else { Err(Error::WrongKind) }

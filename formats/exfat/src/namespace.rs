@@ -34,6 +34,11 @@ impl<'i> Directory<'i> {
     pub fn new(place: Option<u64>, node: Node, index: &'i mut DirectoryIndex) -> Self {
         Directory { place, node, index, change: IndexChange::default(), grown: Vec::new() }
     }
+
+    /// The same, for a shorter time.
+    fn again(&mut self) -> Directory<'_> {
+        Directory::new(self.place, self.node.clone(), self.index)
+    }
 }
 
 /// A kind of entries that are not in use, but do not end a directory either.
@@ -216,7 +221,26 @@ impl<S: Store> Transaction<'_, S> {
     ///
     /// # Errors
     /// As for [`create`](Self::create), and `NotFound`.
-    pub fn rename<'i>(
+    pub fn rename(
+        &mut self,
+        from: &mut Directory<'_>,
+        name: &[u8],
+        to: Option<&mut Directory<'_>>,
+        new: &[u8],
+    ) -> Result<Renamed, Error> {
+        let mut to = to;
+        let mut here = from.again();
+        let mut there = to.as_deref_mut().map(Directory::again);
+        let renamed = self.rename_between(&mut here, name, there.as_mut(), new)?;
+        let there = there.map(|there| (there.node, there.change));
+        (from.node, from.change) = (here.node, here.change);
+        if let (Some(to), Some(there)) = (to, there) {
+            (to.node, to.change) = there;
+        }
+        Ok(renamed)
+    }
+
+    fn rename_between<'i>(
         &mut self,
         from: &mut Directory<'i>,
         name: &[u8],

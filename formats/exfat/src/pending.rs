@@ -91,7 +91,8 @@ impl Pending {
         self.is_committing = true;
         self.committing = core::mem::take(&mut self.running);
         let is_directory = |stage| matches!(stage, Stage::Directory | Stage::Fresh);
-        let mut all = Vec::new();
+        // What files hold was written before, and is on the disk before directories say so.
+        let mut all = alloc::vec![Io::Flush];
         for stages in [&[Stage::Bitmap, Stage::Fresh][..], &[Stage::Fat], &[Stage::Directory]] {
             let blocks = self.committing.blocks.iter().filter(|(_, block)| stages.contains(&block.stage));
             write(&mut all, blocks.map(|(number, block)| (*number, block.early.as_ref().unwrap_or(&block.bytes))));

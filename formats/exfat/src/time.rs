@@ -44,7 +44,7 @@ impl Time {
         let month = (1..=12).rev().find(|month| days_since_1970(year, *month, 1) <= days).unwrap_or(1);
         let day = days - days_since_1970(year, month, 1) + 1;
         let date = (year - 1980) << 9 | month << 5 | day;
-        let time = of_day / 3600 << 11 | of_day / 60 % 60 << 5 | of_day % 60 / 2;
+        let time = ((of_day / 3600) << 11) | ((of_day / 60 % 60) << 5) | (of_day % 60 / 2);
         let hundredths = of_day % 2 * 100 + i64::from(self.nanoseconds / 10_000_000).min(99);
         ((date << 16 | time) as u32, hundredths as u8, UTC)
     }

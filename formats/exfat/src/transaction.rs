@@ -126,6 +126,17 @@ impl<'a, S: Store> Transaction<'a, S> {
         self.blocks.len()
     }
 
+    /// Says in the boot sector that the file system is in use, or, with how full it is, that it is not any more.
+    ///
+    /// # Errors
+    /// `NoMemory`, `Absent`.
+    pub fn mark(&mut self, is_in_use: bool) -> Result<(), Error> {
+        let used = self.fs.clusters.saturating_sub(self.free_clusters());
+        let (number, bytes) = self.fs.mark(&*self, (!is_in_use).then_some(used))?;
+        self.blocks.insert(number, Changed { bytes, early: None, stage: Stage::Fat });
+        Ok(())
+    }
+
     fn block(&mut self, number: u64, stage: Stage) -> Result<&mut Changed, Error> {
         if !self.blocks.contains_key(&number) {
             let mut bytes = zeros(1 << self.fs.block_bits)?;
@@ -187,7 +198,7 @@ impl<'a, S: Store> Transaction<'a, S> {
     }
 
     /// So many clusters from one on are in use from now on, or not any more.
-    fn mark(&mut self, first: u32, count: u32, is_used: bool) -> Result<(), Error> {
+    fn mark_clusters(&mut self, first: u32, count: u32, is_used: bool) -> Result<(), Error> {
         let mut cluster = first;
         while cluster < first + count {
             let (address, bit) = self.fs.bit(cluster);
@@ -223,7 +234,7 @@ impl<'a, S: Store> Transaction<'a, S> {
 
     /// Gives clusters back, one after another, which were checked.
     pub(crate) fn free(&mut self, first: u32, count: u32) -> Result<(), Error> {
-        self.mark(first, count, false)?;
+        self.mark_clusters(first, count, false)?;
         self.changes.freed.push((first, count));
         Ok(())
     }
@@ -238,7 +249,7 @@ impl<'a, S: Store> Transaction<'a, S> {
             Some(found) => found,
             None => self.search(want)?,
         };
-        self.mark(first, count, true)?;
+        self.mark_clusters(first, count, true)?;
         self.changes.next = Some(first + count);
         Ok((first, count))
     }

@@ -68,6 +68,58 @@ fn the_guest_reads_exfat() {
     }
 }
 
+/// That fsck.exfat finds nothing wrong with an image.
+fn check(image: &Path) {
+    let output = Command::new("/usr/sbin/fsck.exfat").arg("-n").arg(image).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {told}", image.display());
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn the_guest_writes_exfat() {
+    let directory = tempfile::tempdir().unwrap();
+    for options in ["-c 512", "-c 4K", "-c 128K"] {
+        let (disk, _) = make(options);
+        let image = directory.path().join("image");
+        fs::write(&image, &disk.bytes).unwrap();
+        let disk = image.display().to_string();
+        let script = "mkdir /m; mount -t exfat /dev/vda /m && cd /m || exit 1
+            grep -c '/m exfat rw' /proc/mounts
+            # Files: made, appended to, cut, sparse, replaced, renamed.
+            mkdir -p new/deep/er; seq 1 20000 >new/numbers; seq 20001 30000 >>new/numbers; seq 1 30000 | cmp - new/numbers && echo appended
+            dd if=/dev/zero of=new/sparse bs=1 count=0 seek=300000 2>/dev/null; stat -c %s new/sparse
+            echo end | dd of=new/sparse bs=1 seek=400000 conv=notrunc 2>/dev/null; stat -c %s new/sparse
+            tr -d '\\0' <new/sparse
+            truncate -s 5 new/numbers; od -c new/numbers | head -n 1
+            truncate -s 9 new/numbers; od -An -c new/numbers
+            mv new/numbers new/deep/Digits; mv new/deep/Digits new/deep/DIGITS; ls new/deep
+            echo old >target; echo new >source; mv source TARGET; cat target; ls | grep -i target
+            for i in $(seq 1 300); do echo $i >new/deep/er/file-$i; done
+            for i in $(seq 1 3 300); do rm new/deep/er/FILE-$i; done; ls new/deep/er | wc -l; cat new/deep/er/* | wc -l
+            mv new/deep/er moved; ls moved | wc -l; rmdir moved 2>&- || echo not empty
+            # A file that is open has no name and is written.
+            exec 3<>moved/file-2; rm moved/file-2; seq 1 5000 >&3; wc -l </proc/self/fd/3 2>&- ; exec 3>&-
+            # What there is not.
+            ln -s a link 2>&- || echo no symlink; ln target hard 2>&- || echo no link; mkfifo pipe 2>&- || echo no fifo
+            echo >'a:b' 2>&- || echo no colon
+            chmod 555 target; stat -c %a target; chmod 600 target; stat -c %a target; chmod 755 target; stat -c %a target
+            chown 7 target 2>&- || echo no owner
+            touch -d '2020-02-03 04:05:06' target; stat -c %Y target
+            cp 'Many Files/'* new/ && rm -r 'Many Files' && ls new | wc -l
+            sync; cd /; umount /m; mount -t exfat /dev/vda /m; cd /m
+            cat TARGET; stat -c '%a %Y' target; ls moved | wc -l; ls new | wc -l; tr -d '\\0' <new/sparse; od -An -c new/deep/digits
+            cd /; umount /m; echo done";
+        let output = run(&["--disk", &disk], script);
+        let expected = "1\nappended\n300000\n400004\nend\n0000000   1  \\n   2  \\n   3\n   1  \\n   2  \\n   3  \\0  \\0  \\0  \\0\nDIGITS\ner\nnew\nTARGET\n200\n200\n200\nnot empty\n5000\nno symlink\nno link\nno fifo\nno colon\n555\n555\n755\nno owner\n1580702706\n152\nnew\n755 1580702706\n199\n152\nend\n   1  \\n   2  \\n   3  \\0  \\0  \\0  \\0\ndone\n";
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{options}: {stderr}");
+        check(&image);
+        let bytes = fs::read(&image).unwrap();
+        assert_eq!(bytes[106] & 2, 0, "it was unmounted");
+    }
+}
+
 /// The SHA-256 of content.
 fn sum(at: &Path, content: &[u8]) -> String {
     let path = at.join("content");

@@ -1,5 +1,7 @@
 //! A device with what of it is at hand; and a small writer of exFAT, which does what the tests need and no more: it never uses a cluster again, and knows nothing of caches.
 
+#![allow(dead_code, reason = "each test uses a part")]
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::fs;

@@ -147,7 +147,6 @@ impl Machine {
 
     pub fn commit(&mut self) {
         let Some(ios) = self.blocks.pending.commit() else { return };
-        self.log.push(Event::Flush);
         for io in ios {
             match io {
                 Io::Write(number, bytes) => self.write(number << self.blocks.bits, &bytes),

@@ -131,6 +131,7 @@ impl Squash {
 
 impl Format for Squash {
     type Node = File;
+    type Opening = ();
 
     const CAN_BE_WRITTEN: bool = false;
     const HAS_FLAGS: bool = false;
@@ -140,7 +141,7 @@ impl Format for Squash {
         self.image.block_bytes()
     }
 
-    fn open(view: &View<'_>, bytes: u64, _to_write: bool, _options: &[u8]) -> Said<Self> {
+    fn open(view: &View<'_>, bytes: u64, _to_write: bool, _options: &[u8], _: &mut ()) -> Said<Self> {
         let mut magic = [0; 4];
         if bytes < PAGE_SIZE as u64 {
             return Err(Problem::Errno(Errno::EINVAL));

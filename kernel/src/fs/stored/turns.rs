@@ -43,6 +43,11 @@ impl Turns {
         self.wait_for(view, BUSY);
     }
 
+    /// The call is to end as if a block were absent, and goes on when others had their turn.
+    pub fn give_way(&self, view: &View<'_>) {
+        self.wait_for(view, TURN);
+    }
+
     /// A piece was done.
     pub fn wake_busy(&self) {
         self.busy.wake_all();
@@ -88,6 +93,16 @@ impl<T: Default> Default for FoundOut<T> {
 }
 
 impl<T> FoundOut<T> {
+    /// What was found out already.
+    pub fn new(known: T) -> Self {
+        FoundOut(SpinLock::new(Some(known)))
+    }
+
+    /// Adds to it where nobody can be at it.
+    pub fn change(&self, change: impl FnOnce(&mut T) + Send) {
+        self.0.with(|known| known.as_mut().map(change));
+    }
+
     /// Runs a function that uses it and adds to it.
     ///
     /// # Errors
@@ -104,7 +119,9 @@ impl<T> FoundOut<T> {
         };
         let outcome = with(&mut known);
         *self.0.lock(view.cx()) = Some(known);
-        turns.get(view.cx()).wake_busy();
+        if !view.is_alone() {
+            turns.get(view.cx()).wake_busy();
+        }
         outcome.map_err(Into::into)
     }
 }
