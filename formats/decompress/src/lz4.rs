@@ -17,44 +17,73 @@ pub fn decompress(input: &[u8], output: &mut [u8]) -> Result<(), Error> {
     if output.done == len { Ok(()) } else { Err(Error::Malformed) }
 }
 
-/// How far the input is read, and a match that is not finished.
+/// How far the input is read, and a sequence that is not finished.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     read: usize,
-    distance: usize,
-    matched: usize,
+    phase: Phase,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, Default)]
+enum Phase {
+    #[default]
+    Token,
+    /// So many literals, and what the token says of the match behind them.
+    Literals(usize, u8),
+    /// So many bytes that stand at such a distance.
+    Match(usize, usize),
 }
 
 const SHORTEST_MATCH: usize = 4;
 
 impl Decoder {
-    /// Decompresses until so much is made, with literals more perhaps, the output is full, or the input ends.
+    /// Decompresses until so much is made, the output is full, or the input ends.
     pub fn step(&mut self, input: &[u8], output: &mut Output<'_>, goal: usize) -> Result<Progress, Error> {
         let mut input = Input { bytes: input.get(self.read..).ok_or(Error::Malformed)?, all: input.len() };
+        let progress = self.run(&mut input, output, goal)?;
+        self.read = input.all - input.bytes.len();
+        Ok(progress)
+    }
+
+    fn run(&mut self, input: &mut Input<'_>, output: &mut Output<'_>, goal: usize) -> Result<Progress, Error> {
         loop {
-            if self.matched > 0 {
-                let now = self.matched.min(goal.saturating_sub(output.done));
-                output.repeat(self.distance, now)?;
-                self.matched -= now;
+            let left = goal.saturating_sub(output.done);
+            match self.phase {
+                _ if output.room() == 0 => return Ok(Progress::Done),
+                _ if left == 0 => return Ok(Progress::More),
+                Phase::Token => {
+                    let token = input.byte()?;
+                    // All literals stand in the input, of which the output may want fewer.
+                    let literals = input.length(token >> 4, input.bytes.len())?;
+                    if literals > input.bytes.len() {
+                        return Err(Error::Malformed);
+                    }
+                    self.phase = Phase::Literals(literals, token & 15);
+                }
+                Phase::Literals(0, in_token) => {
+                    // The last sequence is literals alone.
+                    if input.bytes.is_empty() {
+                        return Ok(Progress::Done);
+                    }
+                    let distance = usize::from(input.byte()?) | usize::from(input.byte()?) << 8;
+                    // Where the output is full nobody asks how long it is.
+                    let len = input.length(in_token, output.room())?.saturating_add(SHORTEST_MATCH);
+                    output.check(distance)?;
+                    self.phase = Phase::Match(len.min(output.room()), distance);
+                }
+                Phase::Literals(literals, in_token) => {
+                    let now = literals.min(left);
+                    output.extend(input.take(now)?)?;
+                    self.phase = Phase::Literals(literals - now, in_token);
+                }
+                Phase::Match(0, _) => self.phase = Phase::Token,
+                Phase::Match(matched, distance) => {
+                    let now = matched.min(left);
+                    output.repeat(distance, now)?;
+                    self.phase = Phase::Match(matched - now, distance);
+                }
             }
-            if output.room() == 0 {
-                return Ok(Progress::Done);
-            }
-            if output.done >= goal {
-                self.read = input.all - input.bytes.len();
-                return Ok(Progress::More);
-            }
-            let token = input.byte()?;
-            let literals = input.length(token >> 4)?.min(output.room());
-            output.extend(input.take(literals)?)?;
-            // The last sequence is literals alone.
-            if output.room() == 0 || input.bytes.is_empty() {
-                return Ok(Progress::Done);
-            }
-            self.distance = usize::from(input.byte()?) | usize::from(input.byte()?) << 8;
-            self.matched = input.length(token & 15)?.saturating_add(SHORTEST_MATCH).min(output.room());
-            // Also of one that is not begun yet.
-            output.check(self.distance)?;
         }
     }
 }
@@ -75,13 +104,13 @@ impl<'a> Input<'a> {
         Ok(bytes)
     }
 
-    /// A length of which the token has four bits: 15 says that bytes follow, to be added up to the first that is not 255.
-    fn length(&mut self, in_token: u8) -> Result<usize, Error> {
+    /// A length of which the token has four bits: 15 says that bytes follow, to be added up to the first that is not 255. They are read until it is more than `most`.
+    fn length(&mut self, in_token: u8, most: usize) -> Result<usize, Error> {
         let mut length = usize::from(in_token);
         if in_token == 15 {
-            loop {
+            while length <= most {
                 let more = self.byte()?;
-                length = length.saturating_add(usize::from(more));
+                length += usize::from(more);
                 if more != 255 {
                     break;
                 }

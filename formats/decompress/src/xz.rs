@@ -18,9 +18,18 @@ pub(crate) struct Decoder {
 enum Phase {
     Headers,
     Control,
+    /// So many bytes that are not compressed.
+    Plain(usize),
     /// The rest of a chunk of LZMA: up to where the output goes, and the input.
     Compressed(usize, usize),
     Check,
+}
+
+/// What a chunk begins anew.
+#[derive(PartialEq, Eq)]
+enum Reset {
+    Nothing,
+    All,
 }
 
 const MAGIC: &[u8] = b"\xfd7zXZ\0";
@@ -34,7 +43,7 @@ impl Decoder {
         Ok(Decoder { phase: Phase::Headers, read: 0, lzma: Lzma::new()?, crc: u32::MAX, checks_crc: false })
     }
 
-    /// Decompresses until so much is made, with some more perhaps, or all is.
+    /// Decompresses until so much is made, with a match more perhaps, or all is.
     pub fn step(&mut self, input: &[u8], output: &mut Output<'_>, goal: usize) -> Result<Progress, Error> {
         let before = output.done;
         // A chunk has a bound, but not how many there are that make nothing: each takes from the input.
@@ -42,7 +51,20 @@ impl Decoder {
         let progress = loop {
             match self.phase {
                 Phase::Headers => self.headers(input)?,
-                Phase::Control => self.control(input, output)?,
+                Phase::Control => {
+                    if self.control(input, output)? == Reset::All {
+                        // All probabilities begin anew, which takes as long as a piece.
+                        break Progress::More;
+                    }
+                }
+                Phase::Plain(0) => self.phase = Phase::Control,
+                Phase::Plain(left) => {
+                    // What has to be there although there is no room for it is refused.
+                    let now = left.min(goal.saturating_sub(output.done).max(1));
+                    output.extend(take(input, self.read, now)?)?;
+                    self.read += now;
+                    self.phase = Phase::Plain(left - now);
+                }
                 Phase::Compressed(end, input_end) => {
                     let input = input.get(..input_end).ok_or(Error::Malformed)?;
                     self.lzma.run(input, &mut self.read, output, end, goal.min(end))?;
@@ -98,8 +120,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// The beginning of a chunk; one that is not compressed is copied.
-    fn control(&mut self, input: &[u8], output: &mut Output<'_>) -> Result<(), Error> {
+    /// The beginning of a chunk.
+    fn control(&mut self, input: &[u8], output: &mut Output<'_>) -> Result<Reset, Error> {
         let control = take(input, self.read, 1)?[0];
         let number = |at: usize| -> Result<usize, Error> {
             let bytes = take(input, at, 2)?;
@@ -115,8 +137,9 @@ impl Decoder {
                     self.lzma.reset_dictionary(output.done);
                 }
                 let len = number(self.read + 1)? + 1;
-                output.extend(take(input, self.read + 3, len)?)?;
-                self.read += 3 + len;
+                take(input, self.read + 3, len)?;
+                self.read += 3;
+                self.phase = Phase::Plain(len);
             }
             0x80.. => {
                 let len = (usize::from(control & 0x1f) << 16 | number(self.read + 1)?) + 1;
@@ -140,10 +163,11 @@ impl Decoder {
                 self.lzma.begin_chunk(take(input, self.read, compressed)?)?;
                 self.read += 5;
                 self.phase = Phase::Compressed(output.done + len, input_end);
+                return Ok(if reset >= 1 { Reset::All } else { Reset::Nothing });
             }
             _ => return Err(Error::Malformed),
         }
-        Ok(())
+        Ok(Reset::Nothing)
     }
 }
 

@@ -1,10 +1,8 @@
 //! [`FileSystem`]: what the boot sectors say, and the root directory of the file system as a whole.
 
-use alloc::vec::Vec;
-
 use crate::chain::{Chain, ChainIndex};
-use crate::directory::{ENTRY_BYTES, Entry};
-use crate::name::Upcase;
+use crate::directory::ENTRY_BYTES;
+use crate::name::{Upcase, UpcaseReader};
 use crate::{Error, Source, le16, le32, le64, zeros};
 
 /// Where what an exFAT file system is known by stands, and what that is.
@@ -17,20 +15,28 @@ const BOOT_BYTES: usize = 512;
 /// So many sectors the checksum in the one behind them counts.
 const CHECKED_SECTORS: usize = 11;
 /// Bytes of the boot sector that it does not count: they change while it is mounted.
-const NOT_CHECKED: [usize; 3] = [106, 107, 112];
+const NOT_CHECKED: [usize; 3] = [FLAGS, FLAGS + 1, PERCENT];
 /// The first cluster there is.
 pub(crate) const FIRST_CLUSTER: u32 = 2;
 /// The most clusters.
 const MOST_CLUSTERS: u32 = 0xffff_fff5;
 /// So many entries of the root directory are looked through for what says something of the file system.
 const LOOKED_THROUGH: u32 = 4096;
-/// So much of the bitmap is counted.
-const COUNTED_BYTES: u64 = 256 << 10;
+/// Before others may have their turn.
+const LOOKED_AT_ONCE: u32 = 256;
+/// Bits of the size of the largest blocks.
+const MOST_BLOCK_BITS: u32 = 12;
+/// Where the boot sector says whether the file system is in use, and how full it is.
+const FLAGS: usize = 106;
+const IS_DIRTY: u16 = 2;
+const PERCENT: usize = 112;
 
 /// A file system that was opened. It borrows nothing and never changes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct FileSystem {
     pub(crate) cluster_bits: u32,
+    /// Bits of the size of blocks, as changes are counted in: no cluster is smaller, and the FAT begins with one.
+    pub(crate) block_bits: u32,
     /// Where the FAT is, in bytes.
     pub(crate) fat: u64,
     /// Where the clusters are.
@@ -38,17 +44,59 @@ pub struct FileSystem {
     pub(crate) clusters: u32,
     pub(crate) root: u32,
     pub(crate) upcase: Upcase,
-    bitmap: Chain,
+    pub(crate) bitmap: Chain,
     /// It was not unmounted.
     is_dirty: bool,
+    /// What the hashes of names in indexes depend on.
+    key: u64,
+}
+
+/// How far a file system is opened, which is done in pieces.
+#[derive(Debug, Default)]
+pub struct Opening {
+    key: u64,
+    /// The boot sectors were read.
+    found: Option<FileSystem>,
+    chain: ChainIndex,
+    /// The next entry of the root directory.
+    next: u32,
+    bitmap: Option<Chain>,
+    /// Where the up-case table is, and its checksum.
+    upcase: Option<(Chain, u32)>,
+    table: UpcaseReader,
+    /// Bytes of it that were read, and their sum.
+    read: u64,
+    sum: u32,
+}
+
+impl Opening {
+    /// Begins. Nobody can make names that have one hash in an index who does not know `key`.
+    pub fn new(key: u64) -> Self {
+        Opening { key, ..Opening::default() }
+    }
 }
 
 impl FileSystem {
     /// Reads and checks the boot sectors of a device of `device_bytes` bytes, and finds the bitmap and the up-case table.
     ///
     /// # Errors
-    /// `Corrupt` for what is no exFAT, or is longer than its device; `Unsupported`; `NoMemory`; `Absent`.
-    pub fn open(source: &impl Source, device_bytes: u64) -> Result<Self, Error> {
+    /// `Corrupt` for what is no exFAT, or is longer than its device; `Unsupported`; `NoMemory`; `Absent`: it is called again with the same `opening`.
+    pub fn open(source: &impl Source, device_bytes: u64, opening: &mut Opening) -> Result<Self, Error> {
+        let mut found = match opening.found.take() {
+            Some(found) => found,
+            None => Self::read_boot(source, device_bytes, opening.key)?,
+        };
+        let outcome = found.read_root(source, opening).and_then(|()| found.read_upcase(source, opening));
+        match outcome {
+            Ok(()) => Ok(found),
+            Err(error) => {
+                opening.found = Some(found);
+                Err(error)
+            }
+        }
+    }
+
+    fn read_boot(source: &impl Source, device_bytes: u64, key: u64) -> Result<Self, Error> {
         let mut boot = [0; BOOT_BYTES];
         if device_bytes < BOOT_BYTES as u64 {
             return Err(Error::Corrupt("no exFAT boot sector"));
@@ -83,41 +131,41 @@ impl FileSystem {
         {
             return Err(Error::Corrupt("where the FAT and the clusters are"));
         }
-        let mut found = FileSystem {
+        let found = FileSystem {
             cluster_bits,
+            block_bits: (fat | heap).trailing_zeros().min(cluster_bits).min(MOST_BLOCK_BITS),
             fat,
             heap,
             clusters,
             root: le32(&boot, 96),
             upcase: Upcase::default(),
             bitmap: Chain { first: 0, is_contiguous: false, bytes: 0 },
-            is_dirty: le16(&boot, 106) & 2 != 0,
+            is_dirty: le16(&boot, FLAGS) & IS_DIRTY != 0,
+            key,
         };
         found.check_cluster(found.root)?;
-        found.read_root(source)?;
         Ok(found)
     }
 
     /// Finds the bitmap and the up-case table in the root directory.
-    fn read_root(&mut self, source: &impl Source) -> Result<(), Error> {
-        let mut index = ChainIndex::default();
+    fn read_root(&mut self, source: &impl Source, opening: &mut Opening) -> Result<(), Error> {
         let mut entries = self.entries(source, self.root_chain());
-        let (mut bitmap, mut upcase) = (None, None);
-        for number in 0..LOOKED_THROUGH {
-            let Some(entry) = entries.get(&mut index, number)? else { break };
-            let chain = |entry: &Entry| Chain { first: le32(entry, 20), is_contiguous: false, bytes: le64(entry, 24) };
+        while opening.next < LOOKED_THROUGH && (opening.bitmap.is_none() || opening.upcase.is_none()) {
+            if opening.next.is_multiple_of(LOOKED_AT_ONCE) {
+                source.pause()?;
+            }
+            let Some(entry) = entries.get(&mut opening.chain, opening.next)? else { break };
+            let chain = Chain { first: le32(&entry, 20), is_contiguous: false, bytes: le64(&entry, 24) };
             match entry[0] {
                 0 => break,
                 // The first one: a second belongs to a second FAT.
-                0x81 if entry[1] & 1 == 0 => bitmap = bitmap.or(Some(chain(&entry))),
-                0x82 => upcase = upcase.or(Some((chain(&entry), le32(&entry, 4)))),
+                0x81 if entry[1] & 1 == 0 => opening.bitmap = opening.bitmap.or(Some(chain)),
+                0x82 => opening.upcase = opening.upcase.or(Some((chain, le32(&entry, 4)))),
                 _ => {}
             }
-            if bitmap.is_some() && upcase.is_some() {
-                break;
-            }
+            opening.next += 1;
         }
-        let (Some(bitmap), Some((upcase, sum))) = (bitmap, upcase) else {
+        let (Some(bitmap), Some((upcase, _))) = (opening.bitmap, opening.upcase) else {
             return Err(Error::Corrupt("no bitmap or no up-case table"));
         };
         if bitmap.bytes < u64::from(self.clusters).div_ceil(8) || !(2..=Upcase::MOST_BYTES).contains(&upcase.bytes) {
@@ -126,13 +174,60 @@ impl FileSystem {
         self.check_cluster(bitmap.first)?;
         self.check_cluster(upcase.first)?;
         self.bitmap = bitmap;
-        let mut table = zeros(upcase.bytes as usize)?;
-        self.read_chain(source, upcase, &mut ChainIndex::default(), 0, &mut table)?;
-        if table.iter().fold(0, |sum, byte| add_to_sum(sum, *byte)) != sum {
+        Ok(())
+    }
+
+    fn read_upcase(&mut self, source: &impl Source, opening: &mut Opening) -> Result<(), Error> {
+        let (chain, sum) = opening.upcase.ok_or(Error::Corrupt("no up-case table"))?;
+        let mut part = [0; 2048];
+        while opening.read < chain.bytes {
+            source.pause()?;
+            let len = (chain.bytes - opening.read).min(part.len() as u64) as usize;
+            let mut index = ChainIndex::default();
+            self.read_chain(source, chain, &mut index, opening.read, &mut part[..len])?;
+            opening.table.read(&part[..len])?;
+            opening.read += len as u64;
+            opening.sum = part[..len].iter().fold(opening.sum, |sum, byte| add_to_sum(sum, *byte));
+        }
+        if opening.sum != sum {
             return Err(Error::Corrupt("the up-case table's checksum"));
         }
-        self.upcase = Upcase::read(&table)?;
+        self.upcase = core::mem::take(&mut opening.table).finish();
         Ok(())
+    }
+
+    /// The hash of a name in upper case that an index keeps: a polynomial in the file system's key, so that few names have the same whoever has chosen them.
+    pub(crate) fn index_hash(&self, folded: &[u16]) -> u32 {
+        const PRIME: u128 = (1 << 61) - 1;
+        let hash =
+            folded.iter().fold(1, |hash: u128, unit| (hash * u128::from(self.key) + u128::from(*unit) + 1) % PRIME);
+        hash as u32
+    }
+
+    /// The block with the boot sector, and what is to be in it while the file system is in use, or with so many clusters in use when it is not any more.
+    ///
+    /// # Errors
+    /// `Absent`, `NoMemory`.
+    pub(crate) fn mark(
+        &self,
+        source: &impl Source,
+        used: Option<u32>,
+    ) -> Result<(u64, alloc::boxed::Box<[u8]>), Error> {
+        let mut block = zeros(1 << self.block_bits)?;
+        source.copy(0, &mut block)?;
+        match used {
+            None => block[FLAGS] |= IS_DIRTY as u8,
+            Some(used) => {
+                block[FLAGS] &= !(IS_DIRTY as u8);
+                block[PERCENT] = (u64::from(used) * 100 / u64::from(self.clusters.max(1))).min(100) as u8;
+            }
+        }
+        Ok((0, block.into()))
+    }
+
+    /// Bytes of a block, as changes are counted in: a power of two from 512 to 4096.
+    pub fn block_bytes(&self) -> u32 {
+        1 << self.block_bits
     }
 
     pub(crate) fn root_chain(&self) -> Chain {
@@ -165,23 +260,6 @@ impl FileSystem {
     /// Whether it was mounted to be written and not unmounted.
     pub fn is_dirty(&self) -> bool {
         self.is_dirty
-    }
-
-    /// How many clusters are in use; all where there are more than two million.
-    ///
-    /// # Errors
-    /// `Corrupt`, `NoMemory`, `Absent`.
-    pub fn used_clusters(&self, source: &impl Source) -> Result<u32, Error> {
-        let bytes = u64::from(self.clusters).div_ceil(8);
-        if bytes > COUNTED_BYTES {
-            return Ok(self.clusters);
-        }
-        let mut bitmap: Vec<u8> = zeros(bytes as usize)?;
-        self.read_chain(source, self.bitmap, &mut ChainIndex::default(), 0, &mut bitmap)?;
-        if let (Some(last), rest @ 1..) = (bitmap.last_mut(), self.clusters % 8) {
-            *last &= (1 << rest) - 1;
-        }
-        Ok(bitmap.iter().map(|byte| byte.count_ones()).sum())
     }
 }
 

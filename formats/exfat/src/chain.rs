@@ -17,7 +17,7 @@ pub(crate) struct Chain {
 }
 
 /// Where a file's clusters are, as far as that was found out. It grows by what is read, and keeps 4 bytes for each 256 clusters.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ChainIndex {
     steps: Vec<u32>,
 }
@@ -30,16 +30,14 @@ const MOST_STEPS: usize = 1 << 18;
 const LONGEST_RUN: u32 = 64;
 
 impl ChainIndex {
-    /// Takes over what another one knows, which was made for the same file.
-    pub fn join(&mut self, other: Self) {
-        if other.steps.len() > self.steps.len() {
-            *self = other;
-        }
+    /// The file has so many clusters left, and may get others behind them.
+    pub fn cut(&mut self, clusters: u32) {
+        self.steps.truncate(clusters.div_ceil(STRIDE) as usize);
     }
 }
 
 /// Said of a cluster that is the last.
-const END: u32 = u32::MAX;
+pub(crate) const END: u32 = u32::MAX;
 
 /// Reads the FAT, of which it keeps the part that it read last.
 struct Fat<'a, S> {

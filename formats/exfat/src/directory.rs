@@ -18,21 +18,26 @@ pub const FIRST_POSITION: u64 = 3;
 /// The longest directory has so many entries: 256 MiB.
 const MOST_ENTRIES: u32 = 8 << 20;
 /// So many entries are looked at before others may have their turn.
-const LOOKED_AT_ONCE: u32 = 512;
+const LOOKED_AT_ONCE: u32 = 128;
 /// An index keeps so many names.
-const MOST_NAMES: usize = 1 << 17;
+const MOST_NAMES: u32 = 1 << 17;
+/// The names of an index stand in so many rows.
+const ROWS: usize = 256;
+/// No more names than that have one hash.
+const MOST_ALIKE: usize = 16;
 /// Entries behind the first of a set: where, and the names of 15 units; vendors' besides.
 const FEWEST_SECONDARY: u8 = 2;
 const MOST_SECONDARY: u8 = 18;
 /// Units of a name in one entry.
-const UNITS: usize = 15;
+pub(crate) const UNITS: usize = 15;
 
 /// Kinds of entries that are in use.
-const FILE: u8 = 0x85;
-const STREAM: u8 = 0xc0;
-const NAME: u8 = 0xc1;
+pub(crate) const FILE: u8 = 0x85;
+pub(crate) const STREAM: u8 = 0xc0;
+pub(crate) const NAME: u8 = 0xc1;
+pub(crate) const IS_USED: u8 = 0x80;
 /// Behind this there are none.
-const END: u8 = 0;
+pub(crate) const END: u8 = 0;
 
 /// A name in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,28 +52,121 @@ pub struct DirectoryEntry<'a> {
     pub next: u64,
 }
 
-/// What is known of a directory: where its clusters are, and which names it has, as far as it was looked through. It keeps 8 bytes for each name.
-#[derive(Clone, Debug, Default)]
+/// What is known of a directory: where its clusters are, and which names it has and where there is room for more, as far as it was looked through. It keeps 8 bytes for each name, and one for each 16 entries.
+#[derive(Debug, Default)]
 pub struct DirectoryIndex {
-    chain: ChainIndex,
-    /// Hashes of names, and where their sets begin.
-    names: Vec<(u16, u32)>,
+    pub(crate) chain: ChainIndex,
+    /// Hashes of names, and where their sets begin; in rows, by the lowest bits of the hash.
+    rows: Vec<Vec<(u32, u32)>>,
+    names: u32,
+    /// Of each 16 entries: how many are free one after another.
+    pub(crate) rooms: Vec<u8>,
+    /// For each number of entries: before which 16 there is no room for them.
+    room_from: [u32; ENTRIES as usize + 1],
     /// The first entry that was not looked at.
     next: u32,
     is_complete: bool,
+    /// There is something that is no set: nobody knows what its name was.
+    is_damaged: bool,
     /// Where no name begins, for listings: from an entry to another.
     gap: (u32, u32),
 }
 
+/// How a directory has changed.
+#[derive(Debug, Default)]
+pub struct IndexChange {
+    /// The hash of a name that it has not any more, and where its set was.
+    pub(crate) removed: Option<(u32, u32)>,
+    /// The same of one that another has taken the place of.
+    pub(crate) replaced: Option<(u32, u32)>,
+    /// The same of one that it has now.
+    pub(crate) added: Option<(u32, u32)>,
+    /// How many are free one after another of these 16 entries.
+    pub(crate) rooms: Vec<(u32, u8)>,
+}
+
 impl DirectoryIndex {
-    /// Takes over what another one knows, which was made for the same directory.
-    pub fn join(&mut self, other: Self) {
-        self.chain.join(other.chain);
-        self.gap = other.gap;
-        if other.next > self.next || other.is_complete {
-            (self.names, self.next, self.is_complete) = (other.names, other.next, other.is_complete);
+    fn add(&mut self, hash: u32, at: u32) -> Result<(), Error> {
+        if self.rows.is_empty() {
+            self.rows.try_reserve_exact(ROWS).map_err(|_| Error::NoMemory)?;
+            self.rows.resize(ROWS, Vec::new());
+        }
+        let row = &mut self.rows[hash as usize % ROWS];
+        row.try_reserve(1).map_err(|_| Error::NoMemory)?;
+        row.push((hash, at));
+        self.names += 1;
+        Ok(())
+    }
+
+    fn remove(&mut self, hash: u32, at: u32) {
+        if let Some(row) = self.rows.get_mut(hash as usize % ROWS)
+            && let Some(index) = row.iter().position(|name| *name == (hash, at))
+        {
+            row.swap_remove(index);
+            self.names -= 1;
         }
     }
+
+    fn with_hash(&self, hash: u32) -> impl Iterator<Item = u32> {
+        let row = self.rows.get(hash as usize % ROWS).map_or(&[][..], |row| row);
+        row.iter().filter(move |name| name.0 == hash).map(|name| name.1)
+    }
+
+    /// Whether there is no name, in a directory that was looked through.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names == 0 && !self.is_damaged
+    }
+
+    fn set_room(&mut self, number: u32, room: u8) -> Result<(), Error> {
+        let number_of = number as usize;
+        while self.rooms.len() <= number_of {
+            self.rooms.try_reserve(1).map_err(|_| Error::NoMemory)?;
+            self.rooms.push(0);
+        }
+        self.rooms[number_of] = room;
+        for from in &mut self.room_from[..=usize::from(room)] {
+            *from = (*from).min(number);
+        }
+        Ok(())
+    }
+
+    /// The first 16 entries of which so many are free one after another.
+    pub(crate) fn room(&mut self, entries: u32) -> Option<u32> {
+        let from = &mut self.room_from[entries as usize];
+        let rest = self.rooms.get(*from as usize..).unwrap_or(&[]);
+        let found = rest.iter().position(|room| u32::from(*room) >= entries);
+        *from += found.unwrap_or(rest.len()) as u32;
+        found.map(|_| *from)
+    }
+
+    /// What was changed is true. `false`: there is no memory for it, and the directory is looked through again.
+    pub fn change(&mut self, change: &IndexChange) -> bool {
+        if !self.is_complete {
+            return true;
+        }
+        for (hash, at) in change.removed.into_iter().chain(change.replaced) {
+            self.remove(hash, at);
+        }
+        let added = change.added.is_none_or(|(hash, at)| self.add(hash, at).is_ok());
+        let is_done = added && change.rooms.iter().all(|(number, room)| self.set_room(*number, *room).is_ok());
+        self.gap = (0, 0);
+        if !is_done {
+            *self = DirectoryIndex::default();
+        }
+        is_done
+    }
+}
+
+/// How many of these entries are free one after another at most, and from which on.
+pub(crate) fn longest_room(part: &[u8]) -> (u8, u32) {
+    let (mut longest, mut start, mut now) = (0, 0, 0);
+    for (number, entry) in part.chunks_exact(ENTRY_BYTES).enumerate() {
+        now = if entry[0] & IS_USED == 0 { now + 1 } else { 0 };
+        if now > longest {
+            (longest, start) = (now, number as u32 + 1 - u32::from(now));
+        }
+    }
+    (longest, start)
 }
 
 /// Entries of a directory, of which the part that was read last is kept.
@@ -82,8 +180,8 @@ pub(crate) struct Entries<'a, S> {
 }
 
 /// No cluster is smaller.
-const PART: usize = 512;
-const ENTRIES: u32 = (PART / ENTRY_BYTES) as u32;
+pub(crate) const PART: usize = 512;
+pub(crate) const ENTRIES: u32 = (PART / ENTRY_BYTES) as u32;
 
 impl<S: Source> Entries<'_, S> {
     /// The entry of that index; `None` behind the last cluster.
@@ -114,8 +212,7 @@ impl<S: Source> Entries<'_, S> {
     /// The number of the file whose set begins with the entry that was read last.
     fn number(&self, entry: u32) -> u64 {
         let (first, address) = self.at.unwrap_or_default();
-        let slot = address / ENTRY_BYTES as u64 + u64::from(entry - first);
-        slot << 1 | u64::from(self.chain.is_contiguous)
+        address / ENTRY_BYTES as u64 + u64::from(entry - first)
     }
 
     /// The set that begins with an entry, which was read.
@@ -124,14 +221,25 @@ impl<S: Source> Entries<'_, S> {
     }
 }
 
-const TORN: Error = Error::Corrupt("a set of entries is not whole");
+pub(crate) const TORN: Error = Error::Corrupt("a set of entries is not whole");
 
 /// What a set says.
 pub(crate) struct Set {
     pub first: Entry,
     pub stream: Entry,
     pub name: Vec<u16>,
-    secondary: u8,
+    pub secondary: u8,
+}
+
+/// A name of a directory, and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The number of its file.
+    pub number: u64,
+    /// Its hash in the index, and the index of its first entry.
+    pub(crate) name: (u32, u32),
+    /// Entries of its set.
+    pub(crate) entries: u32,
 }
 
 impl Set {
@@ -178,7 +286,7 @@ impl Set {
     }
 }
 
-fn add(sum: u16, byte: u8) -> u16 {
+pub(crate) fn add(sum: u16, byte: u8) -> u16 {
     sum.rotate_right(1).wrapping_add(byte.into())
 }
 
@@ -204,24 +312,54 @@ impl FileSystem {
         index: &mut DirectoryIndex,
         name: &[u8],
     ) -> Result<u64, Error> {
-        let chain = directory.listing()?;
-        let wanted = self.upcase.fold(&units(name).ok_or(Error::NotFound)?);
-        let wanted_hash = hash(&wanted);
-        let mut entries = self.entries(source, chain);
+        Ok(self.find(source, directory, index, &units(name).ok_or(Error::NotFound)?)?.number)
+    }
+
+    /// The same, and where its entries are.
+    pub(crate) fn find(
+        &self,
+        source: &impl Source,
+        directory: &Node,
+        index: &mut DirectoryIndex,
+        name: &[u16],
+    ) -> Result<Found, Error> {
+        let wanted = self.upcase.fold(name);
+        let hash = self.index_hash(&wanted);
+        self.complete(source, directory, index)?;
+        let mut entries = self.entries(source, directory.listing()?);
+        // A few at most; they are copied since the index is needed.
+        let mut alike = [0; MOST_ALIKE];
+        let mut count = 0;
+        for (to, at) in alike.iter_mut().zip(index.with_hash(hash)) {
+            (*to, count) = (at, count + 1);
+        }
+        for at in &alike[..count] {
+            let first = entries.get(&mut index.chain, *at)?.ok_or(TORN)?;
+            let number = entries.number(*at);
+            let set = entries.set(&mut index.chain, *at, &first)?;
+            if self.upcase.fold(&set.name) == wanted {
+                return Ok(Found { number, name: (hash, *at), entries: 1 + u32::from(set.secondary) });
+            }
+        }
+        if index.is_damaged { Err(TORN) } else { Err(Error::NotFound) }
+    }
+
+    /// Looks through a directory, as far as that was not done.
+    ///
+    /// # Errors
+    /// As for [`look_up`](Self::look_up).
+    pub(crate) fn complete(
+        &self,
+        source: &impl Source,
+        directory: &Node,
+        index: &mut DirectoryIndex,
+    ) -> Result<(), Error> {
+        let mut entries = self.entries(source, directory.listing()?);
         while !index.is_complete {
             self.look_through(&mut entries, index)?;
             source.pause()?;
         }
-        let DirectoryIndex { chain, names, .. } = index;
-        for (_, at) in names.iter().filter(|(hash, _)| *hash == wanted_hash) {
-            let first = entries.get(chain, *at)?.ok_or(TORN)?;
-            let number = entries.number(*at);
-            let set = entries.set(chain, *at, &first)?;
-            if self.upcase.fold(&set.name) == wanted {
-                return Ok(number);
-            }
-        }
-        Err(Error::NotFound)
+        Ok(())
     }
 
     /// Whether two names lead to the same file of a directory.
@@ -235,29 +373,44 @@ impl FileSystem {
         let end = index.next + LOOKED_AT_ONCE;
         while index.next < end {
             let at = index.next;
-            match entries.get(&mut index.chain, at)? {
-                None => index.is_complete = true,
-                Some(entry) if entry[0] == END => index.is_complete = true,
-                Some(entry) if entry[0] == FILE => {
-                    // Its hash is in the entry behind it.
-                    let stream = entries.get(&mut index.chain, at + 1)?.ok_or(TORN)?;
-                    if stream[0] != STREAM {
-                        return Err(TORN);
-                    }
-                    if index.names.len() == MOST_NAMES {
-                        return Err(Error::Unsupported("a directory with more than 131,072 names"));
-                    }
-                    index.names.try_reserve(1).map_err(|_| Error::NoMemory)?;
-                    index.names.push((le16(&stream, 4), at));
-                    index.next += 2;
-                    continue;
-                }
-                Some(_) => {}
-            }
-            if index.is_complete {
+            let Some(entry) = entries.get(&mut index.chain, at)? else {
+                index.is_complete = true;
                 break;
+            };
+            while index.rooms.len() as u32 <= at / ENTRIES {
+                let number = index.rooms.len() as u32;
+                entries.get(&mut index.chain, number * ENTRIES)?;
+                index.set_room(number, longest_room(&entries.part).0)?;
             }
-            index.next += 1;
+            match entry[0] {
+                END => {
+                    index.is_complete = true;
+                    break;
+                }
+                FILE => match entries.set(&mut index.chain, at, &entry) {
+                    Ok(set) => {
+                        let folded = self.upcase.fold(&set.name);
+                        if hash(&folded) != le16(&set.stream, 4) {
+                            return Err(Error::Corrupt("the hash of a name"));
+                        }
+                        if index.names == MOST_NAMES {
+                            return Err(Error::Unsupported("a directory with more than 131,072 names"));
+                        }
+                        let hash = self.index_hash(&folded);
+                        if index.with_hash(hash).nth(MOST_ALIKE - 1).is_some() {
+                            return Err(Error::Corrupt("a name that is there again and again"));
+                        }
+                        index.add(hash, at)?;
+                        index.next += 1 + u32::from(set.secondary);
+                    }
+                    Err(Error::Corrupt(_)) => {
+                        index.is_damaged = true;
+                        index.next += 1;
+                    }
+                    Err(error) => return Err(error),
+                },
+                _ => index.next += 1,
+            }
         }
         Ok(())
     }
@@ -318,25 +471,46 @@ impl FileSystem {
         if number == self.root() {
             return Ok(Node::root(self));
         }
-        let (slot, is_contiguous) = (number >> 1, number & 1 != 0);
+        let (set, _) = self.set_at(source, number)?;
+        Node::of(self, number, &set)
+    }
+
+    /// The set that begins at a place, and where its entries are, in bytes.
+    pub(crate) fn set_at(&self, source: &impl Source, slot: u64) -> Result<(Set, Vec<u64>), Error> {
         let address = slot.checked_mul(ENTRY_BYTES as u64).and_then(|address| address.checked_sub(self.heap));
         let within = address.ok_or(Error::Corrupt("a file's number"))?;
         let cluster = u32::try_from(within >> self.cluster_bits).ok().and_then(|cluster| cluster.checked_add(2));
-        let mut cluster = cluster.ok_or(Error::Corrupt("a file's number"))?;
+        let cluster = cluster.ok_or(Error::Corrupt("a file's number"))?;
         self.check_cluster(cluster)?;
-        let mut within = within & (u64::from(self.cluster_bytes()) - 1);
+        let within = within & (u64::from(self.cluster_bytes()) - 1);
+        // Whether the directory is a chain nobody has said; only of one of the two the checksum is true.
+        match self.set_from(source, (cluster, within), false) {
+            Err(Error::Corrupt(_)) => self.set_from(source, (cluster, within), true),
+            other => other,
+        }
+    }
+
+    fn set_from(
+        &self,
+        source: &impl Source,
+        (mut cluster, mut within): (u32, u64),
+        is_contiguous: bool,
+    ) -> Result<(Set, Vec<u64>), Error> {
+        let mut places = Vec::with_capacity(usize::from(MOST_SECONDARY) + 1);
         let mut next = || {
             if within == self.cluster_bytes().into() {
                 cluster = self.next_cluster(source, cluster, is_contiguous)?.ok_or(TORN)?;
                 within = 0;
             }
             let mut entry = [0; ENTRY_BYTES];
+            places.push(self.address(cluster) + within);
             source.copy(self.address(cluster) + within, &mut entry)?;
             within += ENTRY_BYTES as u64;
             Ok(entry)
         };
         let first = next()?;
-        Node::of(self, number, &Set::read(&first, |_| next())?)
+        let set = Set::read(&first, |_| next())?;
+        Ok((set, places))
     }
 }
 

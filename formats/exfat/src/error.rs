@@ -17,6 +17,20 @@ pub enum Error {
     WrongKind,
     /// There is no memory.
     NoMemory,
+    /// The disk is full (`ENOSPC`).
+    NoSpace,
+    /// What was changed must be on the disk first: only then is there room.
+    CommitFirst,
+    /// There is such a name (`EEXIST`).
+    Exists,
+    /// The directory has names (`ENOTEMPTY`).
+    NotEmpty,
+    /// A name that cannot be given (`EINVAL`).
+    Invalid,
+    /// A name of more than 255 units (`ENAMETOOLONG`).
+    NameTooLong,
+    /// It cannot be written (`EROFS`).
+    ReadOnly,
 }
 
 impl fmt::Display for Error {
@@ -28,6 +42,13 @@ impl fmt::Display for Error {
             Error::NotFound => f.write_str("not found"),
             Error::WrongKind => f.write_str("not a file of that kind"),
             Error::NoMemory => f.write_str("out of memory"),
+            Error::NoSpace => f.write_str("no room"),
+            Error::CommitFirst => f.write_str("what was changed must be written first"),
+            Error::Exists => f.write_str("the name exists"),
+            Error::NotEmpty => f.write_str("the directory is not empty"),
+            Error::Invalid => f.write_str("no name that can be given"),
+            Error::NameTooLong => f.write_str("the name is too long"),
+            Error::ReadOnly => f.write_str("it cannot be written"),
         }
     }
 }

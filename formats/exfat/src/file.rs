@@ -22,9 +22,9 @@ pub struct Node {
     pub modified: Time,
     /// When it was read last, in steps of two seconds.
     pub accessed: Time,
-    chain: Chain,
+    pub(crate) chain: Chain,
     /// So many bytes were written; the rest reads as zeros.
-    written: u64,
+    pub written: u64,
 }
 
 /// Where a part of a file's content is.
@@ -45,10 +45,10 @@ pub enum Place {
     Hole,
 }
 
-const READ_ONLY: u16 = 1;
-const DIRECTORY: u16 = 0x10;
+pub(crate) const READ_ONLY: u16 = 1;
+pub(crate) const DIRECTORY: u16 = 0x10;
 /// The longest directory, in bytes.
-const LONGEST_DIRECTORY: u64 = 256 << 20;
+pub(crate) const LONGEST_DIRECTORY: u64 = 256 << 20;
 
 impl Node {
     /// What a set says.
@@ -91,6 +91,12 @@ impl Node {
             chain: file_system.root_chain(),
             written: 0,
         }
+    }
+
+    /// The same without content.
+    pub fn emptied(&self) -> Self {
+        let chain = Chain { first: 0, is_contiguous: false, bytes: 0 };
+        Node { size: 0, written: 0, chain, ..self.clone() }
     }
 
     /// Where a directory's entries are.

@@ -18,29 +18,6 @@ impl Upcase {
     /// The longest table, which has all units.
     pub const MOST_BYTES: u64 = 128 << 10;
 
-    /// Reads a table: a unit for each, but `0xffff` and a number for as many that are their own.
-    pub fn read(table: &[u8]) -> Result<Self, Error> {
-        let mut pairs = Vec::new();
-        let mut unit = 0_usize;
-        let mut values = table.chunks_exact(2).map(|bytes| le16(bytes, 0));
-        while let Some(value) = values.next() {
-            if unit > 0xffff {
-                return Err(Error::Corrupt("the up-case table is too long"));
-            }
-            // The last unit of all may stand for itself.
-            match (value, unit) {
-                (0xffff, 0..0xffff) => unit += usize::from(values.next().unwrap_or(0)),
-                _ => {
-                    if usize::from(value) != unit {
-                        pairs.push((unit as u16, value));
-                    }
-                    unit += 1;
-                }
-            }
-        }
-        Ok(Upcase { pairs })
-    }
-
     fn of(&self, unit: u16) -> u16 {
         self.pairs.binary_search_by_key(&unit, |pair| pair.0).map_or(unit, |at| self.pairs[at].1)
     }
@@ -48,6 +25,46 @@ impl Upcase {
     /// A name in upper case.
     pub fn fold(&self, name: &[u16]) -> Vec<u16> {
         name.iter().map(|unit| self.of(*unit)).collect()
+    }
+}
+
+/// Reads a table in parts: a unit for each, but `0xffff` and a number for as many that are their own.
+#[derive(Debug, Default)]
+pub(crate) struct UpcaseReader {
+    pairs: Vec<(u16, u16)>,
+    unit: usize,
+    /// The next one says how many are their own.
+    is_left_out: bool,
+}
+
+impl UpcaseReader {
+    /// Reads the next part, of an even length but for the last.
+    pub fn read(&mut self, part: &[u8]) -> Result<(), Error> {
+        self.pairs.try_reserve(part.len() / 2).map_err(|_| Error::NoMemory)?;
+        for bytes in part.chunks_exact(2) {
+            let value = le16(bytes, 0);
+            if core::mem::take(&mut self.is_left_out) {
+                self.unit += usize::from(value);
+                continue;
+            }
+            if self.unit > 0xffff {
+                return Err(Error::Corrupt("the up-case table is too long"));
+            }
+            // The last unit of all may stand for itself.
+            if value == 0xffff && self.unit < 0xffff {
+                self.is_left_out = true;
+                continue;
+            }
+            if usize::from(value) != self.unit {
+                self.pairs.push((self.unit as u16, value));
+            }
+            self.unit += 1;
+        }
+        Ok(())
+    }
+
+    pub fn finish(self) -> Upcase {
+        Upcase { pairs: self.pairs }
     }
 }
 
@@ -64,6 +81,17 @@ pub(crate) fn units(name: &[u8]) -> Option<Vec<u16>> {
     (1..=LONGEST_NAME).contains(&units.len()).then_some(units)
 }
 
+/// The name of something that is made, which must be one on other systems as well.
+pub(crate) fn new_units(name: &[u8]) -> Result<Vec<u16>, Error> {
+    const FORBIDDEN: [char; 9] = ['"', '*', '/', ':', '<', '>', '?', '\\', '|'];
+    let text = core::str::from_utf8(name).map_err(|_| Error::Invalid)?.trim_end_matches('.');
+    if text.is_empty() || text.contains(|char: char| char < ' ' || FORBIDDEN.contains(&char)) {
+        return Err(Error::Invalid);
+    }
+    let units: Vec<u16> = text.encode_utf16().collect();
+    if units.len() > LONGEST_NAME { Err(Error::NameTooLong) } else { Ok(units) }
+}
+
 /// A name as programs see it.
 pub(crate) fn text(units: &[u16]) -> String {
     char::decode_utf16(units.iter().copied()).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
@@ -77,7 +105,9 @@ mod tests {
     #[test]
     fn what_is_left_out_of_a_table_is_its_own() {
         let table: Vec<u8> = [0_u16, 0xffff, 0x60, 0x41, 0x42].into_iter().flat_map(u16::to_le_bytes).collect();
-        let upcase = Upcase::read(&table).unwrap();
+        let mut reader = UpcaseReader::default();
+        table.chunks(4).for_each(|part| reader.read(part).unwrap());
+        let upcase = reader.finish();
         assert_eq!(upcase.fold(&[0x61, 0x62, 0x63, 5]), vec![0x41, 0x42, 0x63, 5]);
     }
 

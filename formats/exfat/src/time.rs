@@ -25,6 +25,31 @@ impl Time {
     }
 }
 
+/// What entries have of a time: the date and the time of day, hundredths beyond, and the distance to UTC.
+pub(crate) type Stamp = (u32, u8, u8);
+
+impl Time {
+    /// As entries have it, in UTC; the nearest that they can.
+    pub(crate) fn write(self) -> Stamp {
+        const FIRST: i64 = 315_532_800;
+        const LAST: i64 = 4_354_819_199;
+        const UTC: u8 = 0x80;
+        let seconds = self.seconds.clamp(FIRST, LAST);
+        let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+        // No year ends more than a day from where this says.
+        let mut year = 1970 + days / 366;
+        while days_since_1970(year + 1, 1, 1) <= days {
+            year += 1;
+        }
+        let month = (1..=12).rev().find(|month| days_since_1970(year, *month, 1) <= days).unwrap_or(1);
+        let day = days - days_since_1970(year, month, 1) + 1;
+        let date = (year - 1980) << 9 | month << 5 | day;
+        let time = ((of_day / 3600) << 11) | ((of_day / 60 % 60) << 5) | (of_day % 60 / 2);
+        let hundredths = of_day % 2 * 100 + i64::from(self.nanoseconds / 10_000_000).min(99);
+        ((date << 16 | time) as u32, hundredths as u8, UTC)
+    }
+}
+
 /// Days of a date of the Gregorian calendar, counted from March on so that a leap day is the last of its year.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
@@ -49,6 +74,12 @@ mod tests {
         assert_eq!(time, Time { seconds: 1_709_210_097, nanoseconds: 500_000_000 });
         // An hour west.
         assert_eq!(Time::read(stamp(2024, 2, 29, 11, 34, 56), 0, 0xfc).seconds, 1_709_210_096);
+        for seconds in [315_532_800, 951_782_399, 951_782_400, 1_709_210_097, 4_107_542_399, 4_354_819_199] {
+            let time = Time { seconds, nanoseconds: 990_000_000 };
+            let (stamp, hundredths, zone) = time.write();
+            assert_eq!(Time::read(stamp, hundredths, zone), time);
+        }
+        assert_eq!(Time::read(Time { seconds: 5, nanoseconds: 0 }.write().0, 0, 0).seconds, 315_532_800);
         // What is no date is some time.
         let _ = Time::read(u32::MAX, 255, 255);
         let _ = Time::read(0, 0, 0);

@@ -94,6 +94,8 @@ impl Cache {
             self.slots.remove(&packed.address);
         }
         if !self.slots.contains_key(&packed.address) {
+            // Room is what takes long to get and to give back where it is a mebibyte: so it is used again.
+            let mut spare = Vec::new();
             let most = if packed.most == METADATA_BYTES { METADATA_BLOCKS } else { self.data_blocks };
             let alike = || self.slots.values().filter(|slot| is_alike(&slot.packed, &packed));
             if alike().count() >= most {
@@ -101,12 +103,17 @@ impl Cache {
                 let waiting =
                     alike().filter(|slot| matches!(slot.state, State::Unfinished(_))).min_by_key(|slot| slot.used);
                 match (ready.map(|slot| slot.packed.address), waiting.map(|slot| slot.packed.address)) {
-                    (Some(address), _) => _ = self.slots.remove(&address),
+                    (Some(address), _) => {
+                        if let Some(Slot { state: State::Ready(bytes), .. }) = self.slots.remove(&address) {
+                            spare = bytes;
+                        }
+                    }
                     (None, Some(address)) => return Ok(self.take(address)),
                     (None, None) => return Ok(Claim::Busy),
                 }
             }
-            let work = Box::new(Work { packed, algorithm: self.algorithm, part: Part::Input(Vec::new()) });
+            let part = Part::Input(Vec::new(), spare);
+            let work = Box::new(Work { packed, algorithm: self.algorithm, part });
             self.slots.insert(packed.address, Slot { packed, state: State::Unfinished(work), used: now });
         }
         if let Some(slot) = self.slots.get_mut(&packed.address) {
@@ -135,7 +142,7 @@ impl Cache {
         let state = match outcome {
             Ok(Progress::Done) => match work.part {
                 Part::Output(decompression) => State::Ready(decompression.finish()),
-                Part::Input(_) => State::Unfinished(work),
+                Part::Input(..) => State::Unfinished(work),
             },
             Ok(Progress::More) | Err(Error::Absent) => State::Unfinished(work),
             Err(_) => return drop(self.slots.remove(&address)),
@@ -160,8 +167,8 @@ pub struct Work {
 
 #[derive(Debug)]
 enum Part {
-    /// So much of it was read.
-    Input(Vec<u8>),
+    /// So much of it was read; and room for what comes of it.
+    Input(Vec<u8>, Vec<u8>),
     Output(Decompression),
 }
 
@@ -171,13 +178,20 @@ impl Work {
     /// # Errors
     /// `Absent`: it is to be put back. `Corrupt`, `Unsupported`, `NoMemory`.
     pub fn step(&mut self, copy: impl Fn(u64, &mut [u8]) -> Result<(), Absent>) -> Result<Progress, Error> {
-        let input = match &mut self.part {
-            Part::Input(input) => input,
+        let (input, spare) = match &mut self.part {
+            Part::Input(input, spare) => (input, spare),
             Part::Output(decompression) => return Ok(decompression.step()?),
         };
         let bytes = self.packed.bytes as usize;
+        if input.len() == bytes {
+            let (input, spare) = (core::mem::take(input), core::mem::take(spare));
+            let most = self.packed.most as usize;
+            self.part = Part::Output(Decompression::new(self.algorithm, input, most, spare)?);
+            return Ok(Progress::More);
+        }
         if input.capacity() < bytes {
             input.try_reserve_exact(bytes).map_err(|_| Error::NoMemory)?;
+            return Ok(Progress::More);
         }
         let mut read = input.len();
         let end = bytes.min(read + READ_AT_ONCE);
@@ -191,10 +205,6 @@ impl Work {
                 return Err(absent.into());
             }
             read += next;
-        }
-        if read == bytes {
-            let input = core::mem::take(input);
-            self.part = Part::Output(Decompression::new(self.algorithm, input, self.packed.most as usize)?);
         }
         Ok(Progress::More)
     }

@@ -32,7 +32,7 @@ pub enum Place {
 }
 
 /// Where a file's blocks are, as far as that was found out: their sizes stand in the image, and must be added up. It grows by what is read, and keeps 24 bytes for each 2,048 blocks.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct BlockIndex {
     steps: Vec<Step>,
 }
@@ -48,15 +48,6 @@ struct Step {
     size: Position,
     /// Where the block is.
     address: u64,
-}
-
-impl BlockIndex {
-    /// Takes over what another one knows, which was made for the same inode.
-    pub fn join(&mut self, other: Self) {
-        if other.steps.len() > self.steps.len() {
-            *self = other;
-        }
-    }
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -87,7 +78,11 @@ impl<S: Source> Reader<'_, S> {
             Some(tail) if block == blocks => self.tail(tail, bytes)?,
             _ => {
                 let (address, size) = self.block(Step { size: sizes, address: start }, index, block)?;
-                self.place(address, size)?
+                let place = self.place(address, size)?;
+                if u64::from(size & !IS_PLAIN) < bytes && matches!(place, Place::Device(_)) {
+                    return Err(TOO_SHORT);
+                }
+                place
             }
         };
         Ok(Mapping { start: first, bytes, place })
@@ -112,7 +107,7 @@ impl<S: Source> Reader<'_, S> {
                 Place::Hole => now.fill(0),
                 Place::Packed(packed, from) => {
                     if self.source.unpack(packed, from + within, now)? < now.len() {
-                        return Err(Error::Corrupt("a block ends too early"));
+                        return Err(TOO_SHORT);
                     }
                 }
             }
@@ -187,10 +182,14 @@ impl<S: Source> Reader<'_, S> {
         }
         match self.place(fragment.start.get(), fragment.size.get())? {
             Place::Packed(packed, _) => Ok(Place::Packed(packed, tail.offset as usize)),
+            Place::Device(_) if u64::from(tail.offset) + bytes > u64::from(fragment.size.get() & !IS_PLAIN) => {
+                Err(TOO_SHORT)
+            }
             Place::Device(address) => Ok(Place::Device(address + u64::from(tail.offset))),
             Place::Hole => Err(Error::Corrupt("an empty fragment")),
         }
     }
 }
 
+const TOO_SHORT: Error = Error::Corrupt("a block ends too early");
 const BAD_SIZE: Error = Error::Corrupt("the size of a block");

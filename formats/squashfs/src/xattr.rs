@@ -39,6 +39,8 @@ const PREFIXES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 const IS_ELSEWHERE: u16 = 0x100;
 /// All attributes of a file together.
 const MOST_BYTES: usize = 256 << 10;
+/// So many attributes a file has at most. They are read in one go.
+const MOST_ATTRIBUTES: u32 = 128;
 /// No name and no value is longer.
 const LONGEST_NAME: usize = 255;
 const LONGEST_VALUE: usize = 64 << 10;
@@ -61,6 +63,9 @@ impl<S: Source> Reader<'_, S> {
             return Err(Error::Corrupt("the number of extended attributes"));
         }
         let entry: Entry = self.table_entry(address + size_of::<Table>() as u64, index)?;
+        if entry.count.get() > MOST_ATTRIBUTES {
+            return Err(Error::TooLarge);
+        }
         let start = table.start.get();
         let mut metadata = Metadata::new(*self, position(start, entry.position.get())?);
         let mut bytes = 0;

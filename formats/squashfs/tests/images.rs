@@ -124,6 +124,60 @@ fn large_sparse_files_are_read_everywhere() {
 }
 
 #[test]
+fn content_that_is_too_short_is_corrupt() {
+    // The size of the one block, or of the fragment, as it stands in the image; and what it is changed to.
+    for (len, options) in [(8192_u32, "-b 8192 -no-fragments"), (5000, "-b 8192 -always-use-fragments")] {
+        let tree = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        fs::write(tree.path().join("file"), vec![7; len as usize]).unwrap();
+        let image = make_image(tree.path(), &format!("-comp gzip -noI -noD -noF -noX {options}"));
+        let size = (len | 1 << 24).to_le_bytes();
+        let at = image.windows(4).rposition(|bytes| bytes == size).unwrap();
+        for (short, is_whole) in [(len, true), (len - 1, false), (0, false)] {
+            let mut image = image.clone();
+            image[at..at + 4].copy_from_slice(&(short | 1 << 24).to_le_bytes());
+            let device = Device::new(image);
+            let image = device.open().unwrap();
+            let inode = device.run(&image, |reader| {
+                let root = reader.inode(image.root())?;
+                reader.inode(reader.lookup(&root, b"file")?)
+            });
+            let mut found = vec![0; len as usize];
+            let read = device
+                .run(&image, |reader| reader.read(inode.as_ref().unwrap(), &mut BlockIndex::default(), 0, &mut found));
+            match is_whole {
+                true => assert_eq!(read, Ok(len as usize)),
+                false => assert!(matches!(read, Err(Error::Corrupt(_))), "{options}, {short}: {read:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn more_attributes_than_can_be_read_in_one_go_are_too_many() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let tree = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = tree.path().join("file");
+    fs::write(&path, "").unwrap();
+    let flags = rustix::fs::XattrFlags::empty();
+    for number in 0..200 {
+        let name = format!("trusted.{number}");
+        if rustix::fs::lsetxattr(&path, &name, b"", flags).is_err() {
+            // The file system of this directory keeps fewer.
+            return;
+        }
+    }
+    let device = Device::new(make_image(tree.path(), "-comp gzip"));
+    let image = device.open().unwrap();
+    let attributes = device.run(&image, |reader| {
+        let root = reader.inode(image.root())?;
+        reader.xattrs(&reader.inode(reader.lookup(&root, b"file")?)?)
+    });
+    assert_eq!(attributes, Err(Error::TooLarge));
+}
+
+#[test]
 fn what_the_crate_does_not_read_is_refused_when_the_image_is_opened() {
     let tree = trees::wide(8, 10);
     let image = make_image(tree.path(), "-comp gzip");

@@ -38,8 +38,8 @@ pub fn change_mode(
     if !subject.owns(inode, cx) {
         return Err(Errno::EPERM.into());
     }
-    let (.., group) = inode.access_bits(cx);
-    let mut permissions = permissions & 0o7777;
+    let (mode, _, group) = inode.access_bits(cx);
+    let mut permissions = inode.ops.permissions(inode, mode & 0o7777, permissions & 0o7777, cx)?;
     if !subject.has(Capability::Fsetid) && !subject.is_in(group, cx) {
         permissions &= !abi::S_ISGID;
     }
@@ -75,6 +75,9 @@ pub fn change_owner(
         if gives_away || joins || ((uid.is_some() || gid.is_some()) && !subject.is_user(owner)) {
             return Err(Errno::EPERM.into());
         }
+    }
+    if !inode.ops.can_be_owned_by(uid.unwrap_or(owner), gid.unwrap_or(group), cx)? {
+        return Err(Errno::EPERM.into());
     }
     let real = inode.ops.real_to_change(inode, Some(me), cx)?;
     remove_file_capabilities(real.as_ref().unwrap_or(inode), cx)?;

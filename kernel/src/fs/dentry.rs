@@ -241,7 +241,8 @@ fn rename_once(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &
         if Inode::is_within(parent, &existing.inode, cx) {
             return Err(if how == Rename::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY }.into());
         }
-        if existing.inode.downgrade() == moved.inode.downgrade() {
+        let is_same = existing.inode.downgrade() == moved.inode.downgrade();
+        if is_same && !parent.ops.is_in_other_letters(&source.name, &target.name, cx)? {
             return Ok(());
         }
     }

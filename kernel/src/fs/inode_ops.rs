@@ -334,6 +334,24 @@ pub trait InodeOps: Any + Send + Sync {
         false
     }
 
+    /// Whether two names of a directory are one in other letters, so that a file can be renamed from one to the other.
+    fn is_in_other_letters(&self, _one: &[u8], _other: &[u8], _cx: &Cx) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// The permissions that it gets where chmod(2) wants others than it has.
+    ///
+    /// # Errors
+    /// EPERM: its file system does not keep such.
+    fn permissions(&self, _this: &Inode, _now: u32, wanted: u32, _cx: &Cx) -> Result<u32> {
+        Ok(wanted)
+    }
+
+    /// Whether its file system keeps that it belongs to that user and group.
+    fn can_be_owned_by(&self, _uid: u32, _gid: u32, _cx: &Cx) -> Result<bool> {
+        Ok(true)
+    }
+
     /// Whether chmod, chown and utimes work on it.
     fn may_change_metadata(&self) -> Result<()> {
         Ok(())

@@ -1,11 +1,15 @@
 //! File systems on disks that guests write: what was written is there, the host's e2fsck finds nothing wrong, and what was synchronised survives a machine that is gone from one moment to the next.
 //! These tests start machines: see `command.rs`.
 
+mod power;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use power::{cuts, kill_emulator};
 
 /// Kinds of file systems: for mke2fs(8) and mount(8), and bytes of a block.
 const KINDS: [(&str, &str); 6] =
@@ -236,11 +240,6 @@ fn what_has_no_room_leaves_nothing_behind() {
     }
 }
 
-/// How many times the power is cut for each kind of file system.
-fn cuts() -> u32 {
-    std::env::var("EBB_POWER_CUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(7)
-}
-
 /// Writes, synchronises and renames files without an end, and says which are on the disk. What is found at the start must be whole.
 const WORK: &str = "mkdir -p /m; mount -t KIND /dev/vda /m || exit 1; cd /m; mkdir -p w
 for f in w/s*; do [ -f $f ] || continue; a=$(head -n1 $f); [ \"$(tail -n1 $f)\" = \"end $a\" ] || echo \"BAD $f\"; done
@@ -312,14 +311,4 @@ fn cut_when_ready(image: &str, script: &str) {
     assert!(lines.any(|line| line == "READY"), "{script}");
     kill_emulator(machine.id());
     let _ = machine.wait();
-}
-
-/// Ends the emulator that a process has started, at once.
-fn kill_emulator(parent: u32) {
-    let tasks = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
-    for children in tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok()) {
-        for child in children.split_whitespace() {
-            let _ = Command::new("kill").args(["-9", child]).status();
-        }
-    }
 }

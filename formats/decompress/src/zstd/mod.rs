@@ -17,7 +17,7 @@ use fse::Table;
 const MAGIC: u32 = 0xfd2f_b528;
 const LONGEST_BLOCK: usize = 128 << 10;
 /// So many literals are decoded in a step.
-const LITERALS_AT_ONCE: usize = 4 << 10;
+const LITERALS_AT_ONCE: usize = 2 << 10;
 
 pub(crate) struct Decoder {
     phase: Phase,
@@ -33,6 +33,16 @@ pub(crate) struct Decoder {
     used: usize,
     /// Where the block ends in the input.
     block_end: usize,
+    /// What is left of the sequence that is copied.
+    copy: Copying,
+}
+
+/// So many literals, and then a match.
+#[derive(Clone, Copy, Default)]
+struct Copying {
+    literals: usize,
+    matched: usize,
+    distance: usize,
 }
 
 /// What comes next.
@@ -40,11 +50,17 @@ pub(crate) struct Decoder {
 enum Phase {
     Frame,
     Block,
+    /// So many bytes that stand in the input as they are.
+    Plain(usize),
+    /// So many of one byte.
+    Repeated(u8, usize),
     /// Literals of so many streams that are still to come, each of which has this many (the last may have fewer); how many there are in all.
     Literals(Streams),
     Sequences,
     /// So many sequences are still to come, from these bits of the input.
     Sequence(Sequences),
+    /// What is left of the literals ends a block.
+    Rest,
     End,
 }
 
@@ -159,18 +175,43 @@ impl Decoder {
             literals: Vec::new(),
             used: 0,
             block_end: 0,
+            copy: Copying::default(),
         }
     }
 
-    /// Decompresses until so much is made, with a match more perhaps, or all is.
+    /// Decompresses until so much is made, or all is.
     pub fn step(&mut self, input: &[u8], output: &mut Output<'_>, goal: usize) -> Result<Progress, Error> {
         // What makes nothing takes from the input.
-        let most_read = self.read + 16 * 1024;
+        let most_read = self.read + 4 * 1024;
         loop {
             match self.phase {
                 Phase::Frame => self.frame(input)?,
                 Phase::Block if self.is_last => self.phase = Phase::End,
-                Phase::Block => self.block(input, output)?,
+                Phase::Block => {
+                    self.block(input)?;
+                    if matches!(self.phase, Phase::Literals(_)) {
+                        // The code of the literals was read.
+                        return Ok(Progress::More);
+                    }
+                }
+                Phase::Plain(0) | Phase::Repeated(_, 0) => self.phase = Phase::Block,
+                Phase::Plain(left) => {
+                    let now = left.min(most_now(output, goal)?);
+                    output.extend(take(input, self.read, now)?)?;
+                    self.read += now;
+                    self.phase = Phase::Plain(left - now);
+                }
+                Phase::Repeated(byte, left) => {
+                    let now = left.min(most_now(output, goal)?);
+                    output.fill(byte, now)?;
+                    self.phase = Phase::Repeated(byte, left - now);
+                }
+                Phase::Rest if self.used == self.literals.len() => {
+                    self.literals.clear();
+                    self.read = self.block_end;
+                    self.phase = Phase::Block;
+                }
+                Phase::Rest => self.copy_literals(self.literals.len() - self.used, output, goal).map(drop)?,
                 Phase::Literals(streams) => {
                     self.decode_literals(input, streams)?;
                     if matches!(self.phase, Phase::Literals(_)) {
@@ -178,7 +219,7 @@ impl Decoder {
                     }
                 }
                 Phase::Sequences => {
-                    self.sequences(input, output)?;
+                    self.sequences(input)?;
                     // Building tables takes long enough.
                     return Ok(Progress::More);
                 }
@@ -214,26 +255,39 @@ impl Decoder {
         Ok(())
     }
 
-    fn block(&mut self, input: &[u8], output: &mut Output<'_>) -> Result<(), Error> {
+    /// Some of the literals that were decoded: how many.
+    fn copy_literals(&mut self, len: usize, output: &mut Output<'_>, goal: usize) -> Result<usize, Error> {
+        let now = len.min(most_now(output, goal)?);
+        let literals = self.literals.get(self.used..).and_then(|rest| rest.get(..now)).ok_or(Error::Malformed)?;
+        output.extend(literals)?;
+        self.used += now;
+        Ok(now)
+    }
+
+    fn block(&mut self, input: &[u8]) -> Result<(), Error> {
         let header = number(input, self.read, 3)? as usize;
         self.read += 3;
         self.is_last = header & 1 != 0;
         let len = header >> 3;
+        if len > LONGEST_BLOCK {
+            return Err(Error::Malformed);
+        }
         match header >> 1 & 3 {
-            0 => output.extend(take(input, self.read, len)?)?,
-            1 => {
-                output.fill(take(input, self.read, 1)?[0], len)?;
-                self.read += 1;
-                return Ok(());
+            0 => {
+                take(input, self.read, len)?;
+                self.phase = Phase::Plain(len);
             }
-            2 if len <= LONGEST_BLOCK => {
+            1 => {
+                self.phase = Phase::Repeated(take(input, self.read, 1)?[0], len);
+                self.read += 1;
+            }
+            2 => {
                 take(input, self.read, len)?;
                 self.block_end = self.read + len;
-                return self.literals(&input[..self.block_end]);
+                self.literals(&input[..self.block_end])?;
             }
             _ => return Err(Error::Malformed),
         }
-        self.read += len;
         Ok(())
     }
 
@@ -331,7 +385,7 @@ impl Decoder {
     }
 
     /// The header of the sequences, and their tables.
-    fn sequences(&mut self, input: &[u8], output: &mut Output<'_>) -> Result<(), Error> {
+    fn sequences(&mut self, input: &[u8]) -> Result<(), Error> {
         let input = input.get(..self.block_end).ok_or(Error::Malformed)?;
         let first = usize::from(take(input, self.read, 1)?[0]);
         let (count, bytes) = match first {
@@ -341,7 +395,8 @@ impl Decoder {
         };
         self.read += bytes;
         if count == 0 {
-            return self.end_block(output);
+            self.phase = Phase::Rest;
+            return Ok(());
         }
         let modes = take(input, self.read, 1)?[0];
         if modes & 3 != 0 {
@@ -384,57 +439,74 @@ impl Decoder {
     ) -> Result<(), Error> {
         let mut bits =
             Backwards::at(input.get(sequences.start..self.block_end).ok_or(Error::Malformed)?, sequences.left);
-        let [Some(literal_lengths), Some(offsets), Some(match_lengths)] = &self.tables else {
-            return Err(Error::Malformed);
-        };
-        let mut done = 0;
-        // Each makes three bytes at least.
-        while done < sequences.count && (output.done < goal || output.room() == 0) {
-            let [of_literals, of_offset, of_match] = sequences.states;
-            let code = offsets.symbol(of_offset)?;
-            if code > 31 {
-                return Err(Error::Malformed);
+        loop {
+            self.copy_sequence(output, goal)?;
+            // Each makes three bytes at least.
+            if sequences.count == 0 || output.done >= goal && output.room() > 0 {
+                break;
             }
-            let offset = (1 << code) + bits.read(u32::from(code)) as usize;
-            let (base, more) = match_length(match_lengths.symbol(of_match)?)?;
-            let match_len = base as usize + bits.read(more) as usize;
-            let (base, more) = literal_length(literal_lengths.symbol(of_literals)?)?;
-            let literal_len = base as usize + bits.read(more) as usize;
-            done += 1;
-            if done < sequences.count {
-                // In the order in which they are read.
-                sequences.states[LITERAL_LENGTH] = literal_lengths.next(of_literals, &mut bits)?;
-                sequences.states[MATCH_LENGTH] = match_lengths.next(of_match, &mut bits)?;
-                sequences.states[OFFSET] = offsets.next(of_offset, &mut bits)?;
-            }
-            let literals = self.literals.get(self.used..).and_then(|rest| rest.get(..literal_len));
-            output.extend(literals.ok_or(Error::Malformed)?)?;
-            self.used += literal_len;
-            let distance = distance(&mut self.distances, offset, literal_len == 0)?;
-            output.repeat(distance, match_len)?;
+            self.next_sequence(&mut sequences, &mut bits)?;
         }
         if bits.left() < 0 {
             return Err(Error::Malformed);
         }
-        sequences.count -= done;
         sequences.left = bits.left();
-        if sequences.count == 0 {
+        self.phase = Phase::Sequence(sequences);
+        if sequences.count == 0 && self.copy.literals + self.copy.matched == 0 {
             if bits.left() != 0 {
                 return Err(Error::Malformed);
             }
-            return self.end_block(output);
+            self.phase = Phase::Rest;
         }
-        self.phase = Phase::Sequence(sequences);
         Ok(())
     }
 
-    /// What is left of the literals ends a block.
-    fn end_block(&mut self, output: &mut Output<'_>) -> Result<(), Error> {
-        output.extend(&self.literals[self.used..])?;
-        self.literals.clear();
-        self.read = self.block_end;
-        self.phase = Phase::Block;
+    /// Copies what the last sequence says, as much of it as there is to be.
+    fn copy_sequence(&mut self, output: &mut Output<'_>, goal: usize) -> Result<(), Error> {
+        if self.copy.literals > 0 {
+            self.copy.literals -= self.copy_literals(self.copy.literals, output, goal)?;
+        }
+        if self.copy.literals == 0 && self.copy.matched > 0 {
+            let now = self.copy.matched.min(most_now(output, goal)?);
+            output.repeat(self.copy.distance, now)?;
+            self.copy.matched -= now;
+        }
         Ok(())
+    }
+
+    /// What the next sequence says.
+    fn next_sequence(&mut self, sequences: &mut Sequences, bits: &mut Backwards<'_>) -> Result<(), Error> {
+        let [Some(literal_lengths), Some(offsets), Some(match_lengths)] = &self.tables else {
+            return Err(Error::Malformed);
+        };
+        let [of_literals, of_offset, of_match] = sequences.states;
+        let code = offsets.symbol(of_offset)?;
+        if code > 31 {
+            return Err(Error::Malformed);
+        }
+        let offset = (1 << code) + bits.read(u32::from(code)) as usize;
+        let (base, more) = match_length(match_lengths.symbol(of_match)?)?;
+        let matched = base as usize + bits.read(more) as usize;
+        let (base, more) = literal_length(literal_lengths.symbol(of_literals)?)?;
+        let literals = base as usize + bits.read(more) as usize;
+        sequences.count -= 1;
+        if sequences.count > 0 {
+            // In the order in which they are read.
+            sequences.states[LITERAL_LENGTH] = literal_lengths.next(of_literals, bits)?;
+            sequences.states[MATCH_LENGTH] = match_lengths.next(of_match, bits)?;
+            sequences.states[OFFSET] = offsets.next(of_offset, bits)?;
+        }
+        let distance = distance(&mut self.distances, offset, literals == 0)?;
+        self.copy = Copying { literals, matched, distance };
+        Ok(())
+    }
+}
+
+/// How much is made at most until the goal is reached; at least one byte, for which there is room.
+fn most_now(output: &Output<'_>, goal: usize) -> Result<usize, Error> {
+    match goal.max(output.done + 1).min(output.bytes.len()).saturating_sub(output.done) {
+        0 => Err(Error::Malformed),
+        most => Ok(most),
     }
 }
 

@@ -1,11 +1,13 @@
 //! A device with what of it is at hand; and a small writer of exFAT, which does what the tests need and no more: it never uses a cluster again, and knows nothing of caches.
 
+#![allow(dead_code, reason = "each test uses a part")]
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::fs;
 use std::process::Command;
 
-use exfat::{Absent, Error, FileSystem, Source, Time};
+use exfat::{Absent, Error, FileSystem, Opening, Source, Time, Usage};
 
 /// Random numbers: xorshift64*.
 pub struct Random(u64);
@@ -58,7 +60,15 @@ impl Device {
     }
 
     pub fn open(&self) -> Result<FileSystem, Error> {
-        self.run(|source| FileSystem::open(source, self.bytes.len() as u64))
+        let mut opening = Opening::new(0x1234_5678_9abc_def1);
+        self.run(|source| FileSystem::open(source, self.bytes.len() as u64, &mut opening))
+    }
+
+    /// How many clusters are in use.
+    pub fn used_clusters(&self, file_system: &FileSystem) -> Result<u32, Error> {
+        let mut usage = Usage::default();
+        self.run(|source| file_system.count(source, &mut usage))?;
+        Ok(file_system.clusters() - usage.free())
     }
 
     pub fn run<R>(&self, mut operation: impl FnMut(&Self) -> Result<R, Error>) -> Result<R, Error> {

@@ -261,6 +261,7 @@ impl<F: Format> Node<F> {
             }
         }
         content.check_room(at, cx)?;
+        self.fill_gap(volume, &content, at, cx)?;
         let mut end = range.end.min((at / PAGE + PAGES_AT_ONCE) * PAGE);
         for index in pages_of(at..end)? {
             match content.page_to_write(index, cx) {
@@ -310,7 +311,7 @@ impl<F: Format> Node<F> {
         let change = Change::Allocate(file.number, range, Allocation::Written);
         let (done, _) = volume.change(cx, &change, |done, state| {
             if done.reached <= start {
-                return Err(Errno::ENOSPC.into());
+                return if done.has_more { Ok(()) } else { Err(Errno::ENOSPC.into()) };
             }
             content.make_dirty(pages_of(start..done.reached)?, cx)?;
             note_data(state, file.number, content);
@@ -318,7 +319,48 @@ impl<F: Format> Node<F> {
             Ok(())
         })?;
         file.note_dirty(block::cache::has_many_dirty());
+        if done.reached <= start {
+            return Err(volume.others_first(cx));
+        }
         Ok(done.reached)
+    }
+
+    /// Has zeros written up to where something is to be written, where a file is written from its beginning on: a part at a time.
+    fn fill_gap(&self, volume: &Volume<F>, content: &TempRc<'_, Cache>, until: u64, cx: &Cx) -> Step<()> {
+        if F::HAS_HOLES {
+            return Ok(());
+        }
+        let file = self.file.get(cx);
+        let written = volume.ask(cx, |format, view| format.written_until(&file.node, view))?;
+        if written >= until {
+            return Ok(());
+        }
+        let end = until.min((written / PAGE + PAGES_AT_ONCE) * PAGE);
+        for index in pages_of(written..end)? {
+            content.page_to_write(index, cx)?;
+        }
+        self.allocate_to_write(volume, content, written..end, cx)?;
+        Err(volume.others_first(cx))
+    }
+
+    /// Gives a file that can have no holes a length that it has blocks for.
+    fn lengthen(&self, volume: &Volume<F>, size: u64, cx: &Cx) -> Step<()> {
+        let file = self.file.get(cx);
+        while file.size() < size {
+            let start = file.size();
+            let change = Change::Allocate(file.number, start..size, Allocation::Ahead);
+            let (done, _) = volume.change(cx, &change, |done, _| {
+                file.take(done);
+                Ok(())
+            })?;
+            if done.reached <= start && !done.has_more {
+                return Err(Errno::ENOSPC.into());
+            }
+            if done.reached < size {
+                return Err(volume.others_first(cx));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn set_content_size(&self, this: &Inode, size: u64, cx: &Cx) -> Step<()> {
@@ -334,7 +376,9 @@ impl<F: Format> Node<F> {
         if let Some(last) = last {
             content.page_to_write(last, cx)?;
         }
-        if size != old {
+        if size > old && !F::HAS_HOLES {
+            self.lengthen(&volume, size, cx)?;
+        } else if size != old {
             let change = Change::Resize(file.number, size);
             volume.change(cx, &change, |done, state| {
                 if let Some(last) = last {
@@ -423,6 +467,9 @@ impl<F: Format> Node<F> {
         cx: &Cx,
     ) -> Step<()> {
         let volume = self.volume_to_change(cx)?;
+        if !F::HAS_HOLES && mode != 0 {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
         let keeps_size = mode & FALLOC_FL_KEEP_SIZE != 0;
         let (clears, fills) = match mode & !FALLOC_FL_KEEP_SIZE {
             0 => (false, true),
@@ -448,10 +495,10 @@ impl<F: Format> Node<F> {
                 file.take(change);
                 Ok(())
             })?;
-            if change.reached <= at {
+            if change.reached <= at && !change.has_more {
                 return Err(Errno::ENOSPC.into());
             }
-            at = change.reached;
+            at = change.reached.max(at);
             *done = at;
             if time_slice.is_over() && at < range.end {
                 return Err(Stop::Pause(Interruption::KillOnly));
@@ -464,6 +511,9 @@ impl<F: Format> Node<F> {
 
     /// Makes a hole of a range: what is only a part of a page is cleared. `writing` is locked; what was mapped of it is still to be taken out of mappings.
     fn punch(&self, volume: &Volume<F>, range: Range<u64>, time_slice: &mut TimeSlice, cx: &Cx) -> Step<()> {
+        if !F::HAS_HOLES {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
         let end = range.end.min(self.size().next_multiple_of(PAGE));
         if range.start >= end {
             return Ok(());
@@ -580,6 +630,9 @@ impl<F: Format> Node<F> {
         let end = self.size().min(start + PAGE);
         content.page(index, Wanted::Ahead(&self.ahead, 1), cx)?;
         let written = volume.ask(cx, |format, view| format.written_to(&file.node, start..end, view))?;
+        if written < end {
+            self.fill_gap(&volume, &content, start, cx)?;
+        }
         if written < end {
             self.allocate_to_write(&volume, &content, start..end, cx)?;
         }

@@ -54,6 +54,7 @@ const MAGIC: u32 = 0xe0f5_e1e2;
 
 impl Format for Erofs {
     type Node = Inode;
+    type Opening = ();
 
     const CAN_BE_WRITTEN: bool = false;
     const HAS_FLAGS: bool = false;
@@ -63,7 +64,7 @@ impl Format for Erofs {
         self.0.block_bytes()
     }
 
-    fn open(view: &View<'_>, bytes: u64, _to_write: bool, _options: &[u8]) -> Said<Self> {
+    fn open(view: &View<'_>, bytes: u64, _to_write: bool, _options: &[u8], _: &mut ()) -> Said<Self> {
         let mut magic = [0; 4];
         if bytes < MAGIC_AT + BLOCK_BYTES as u64 {
             return Err(Problem::Errno(Errno::EINVAL));

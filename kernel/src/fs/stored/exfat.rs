@@ -1,36 +1,183 @@
-//! exFAT, read-only.
+//! exFAT.
 //!
-//! It has no owners and no permissions: options of mount(2) say whose files are, and what may be done with them (`uid`, `gid`, `umask`, `fmask`, `dmask`; root's and 022 where nothing is said). A file's number is the place of its entries on the disk.
+//! It has no owners and no permissions: options of mount(2) say whose files are, and what may be done with them (`uid`, `gid`, `umask`, `fmask`, `dmask`; root's and 022 where nothing is said).
 //!
 //! Chains of clusters and the names of directories are gone through in pieces, in [turns](super::turns). What was found out is kept with the file.
+//!
+//! *Numbers.* A file's number is the place of its entries on the disk, as it was when the file came into memory. A file that is renamed has its entries elsewhere, and keeps its number as long as it is in memory: [`Files`] says where. Of a file without a name it says all.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use exfat::{
-    Absent, ChainIndex, DirectoryIndex, Error, FileSystem, MAGIC_OFFSET, Node, Place as Where, SIGNATURE, Source, Time,
+    Absent, ChainIndex, Content, Directory, DirectoryIndex, Error, FileSystem, IndexChange, MAGIC_OFFSET, Node,
+    Opening, Pending, Place as Where, Purpose, SIGNATURE, Source, Store, Tail, Time, Transaction, Usage,
 };
 use frame::mm::PAGE_SIZE;
 use refs::{SpinLock, StrongRc};
 
-use super::format::{Place, Said};
-use super::turns::{Turn, Turns};
+use super::format::{Allocation, Change, Changes, Done, Journal, Place, Said};
+use super::turns::{FoundOut, Turn, Turns};
 use super::{Format, Listed, Problem, Space, View};
 use crate::block::SECTOR;
+use crate::drivers::random;
 use crate::error::Errno;
-use crate::fs::{FileKind, Metadata, Timestamp};
+use crate::fs::{Creation, FileKind, Metadata, Rename, Timestamp};
 
 /// A file system.
 pub struct Exfat {
     file_system: FileSystem,
     options: Options,
     turns: StrongRc<Turns>,
+    is_written: bool,
+    /// Which clusters are free.
+    usage: FoundOut<Usage>,
+    files: StrongRc<Files>,
 }
 
-/// A file or directory, and what was found out of it.
+/// How far a file system is opened.
+#[derive(Default)]
+pub struct Begun {
+    opening: Option<Opening>,
+    /// Counted when it is opened.
+    opened: Option<FileSystem>,
+    usage: Usage,
+    turns: Option<StrongRc<Turns>>,
+}
+
+/// A file or directory that is in memory.
 pub struct File {
+    number: u64,
+    /// What it is, where nothing changes.
     node: Node,
-    chain: SpinLock<ChainIndex>,
-    names: SpinLock<DirectoryIndex>,
+    /// Which of those it is that had that number one after another.
+    serial: u64,
+    known: StrongRc<Known>,
+    files: StrongRc<Files>,
+}
+
+/// What was found out of a file.
+#[derive(Default)]
+struct Known {
+    chain: FoundOut<ChainIndex>,
+    names: FoundOut<DirectoryIndex>,
+}
+
+/// The files that are in memory. Owner: the file system; its files have it as well, for their end.
+#[derive(Default)]
+struct Files(SpinLock<Table>);
+
+#[derive(Default)]
+struct Table {
+    entries: BTreeMap<u64, Entry>,
+    /// The numbers of those that have a name, by the places of their entries.
+    numbers: BTreeMap<u64, u64>,
+    /// Counts the files.
+    serial: u64,
+}
+
+/// What is known of a file, also where it is changed.
+struct Entry {
+    at: At,
+    /// Of how many of its clusters the FAT has a chain, before the file says so.
+    unfolded: u32,
+    /// What was cut off, and is still in use.
+    tails: Vec<Tail>,
+    known: StrongRc<Known>,
+    serial: u64,
+    users: usize,
+}
+
+/// Where it stands what a file is.
+#[derive(Clone)]
+enum At {
+    /// At this place, or nowhere: it is the root directory.
+    Place(Option<u64>),
+    /// Here: it has no name.
+    Here(Node),
+}
+
+/// Numbers of files whose place is another one's number.
+const ODD: u64 = 1 << 62;
+
+impl Table {
+    /// The number of the file whose entries are at a place.
+    fn number(&mut self, place: u64) -> u64 {
+        match self.numbers.get(&place) {
+            Some(number) => *number,
+            None if !self.entries.contains_key(&place) => place,
+            None => {
+                let number = ODD | (self.serial + 1);
+                self.enter(number, Some(place));
+                number
+            }
+        }
+    }
+
+    fn enter(&mut self, number: u64, place: Option<u64>) -> &mut Entry {
+        if let Some(place) = place {
+            self.numbers.insert(place, number);
+        }
+        self.entries.entry(number).or_insert_with(|| {
+            self.serial += 1;
+            let known = StrongRc::new(Known::default());
+            Entry { at: At::Place(place), unfolded: 0, tails: Vec::new(), known, serial: self.serial, users: 0 }
+        })
+    }
+
+    fn moved(&mut self, number: u64, at: At) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        if let At::Place(Some(before)) = entry.at
+            && self.numbers.get(&before) == Some(&number)
+        {
+            self.numbers.remove(&before);
+        }
+        if let At::Place(Some(place)) = at {
+            self.numbers.insert(place, number);
+        }
+        entry.at = at;
+    }
+
+    fn forget(&mut self, number: u64) {
+        self.moved(number, At::Place(None));
+        self.entries.remove(&number);
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        self.files.with(|files| {
+            files.0.with(|table| {
+                let entry = table.entries.get_mut(&self.number).filter(|entry| entry.serial == self.serial);
+                let Some(entry) = entry else { return };
+                entry.users -= 1;
+                // One without a name is deleted.
+                if entry.users == 0 && matches!(entry.at, At::Place(_)) {
+                    table.forget(self.number);
+                }
+            });
+        });
+    }
+}
+
+/// What follows from a change for files.
+#[derive(Default)]
+pub struct Effects(Vec<Effect>);
+
+enum Effect {
+    /// A directory has other names.
+    Names(u64, IndexChange),
+    /// What a file is stands elsewhere, or is something else.
+    At(u64, At),
+    /// So many of a file's clusters have a chain.
+    Unfolded(u64, u32),
+    /// A file has so many clusters left; others are still in use.
+    Cut(u64, u32, Option<Tail>),
+    /// That is left of what was cut off last of a file.
+    Rest(u64, Option<Tail>),
+    /// A file is gone.
+    Gone(u64),
 }
 
 /// Whose all files are, and what may not be done with them.
@@ -79,11 +226,21 @@ struct Through<'a, 'v> {
 impl Source for Through<'_, '_> {
     fn copy(&self, address: u64, to: &mut [u8]) -> Result<(), Absent> {
         // What is wrong with it the view knows; to the format it is absent.
-        self.view.copy(address, to).map_err(|_| Absent)
+        self.view.copy_changed(address, to).map_err(|_| Absent)
     }
 
     fn pause(&self) -> Result<(), Absent> {
         if self.turn.is_over(self.turns, self.view) { Err(Absent) } else { Ok(()) }
+    }
+}
+
+impl Store for Through<'_, '_> {
+    fn early(&self, block: u64) -> Option<alloc::boxed::Box<[u8]>> {
+        self.view.pending().and_then(|pending| pending.early(block))
+    }
+
+    fn pinned_until(&self, cluster: u32) -> Option<u32> {
+        self.view.pending().and_then(|pending| pending.pinned_until(cluster))
     }
 }
 
@@ -96,12 +253,23 @@ impl From<Error> for Problem {
             Error::NotFound => Problem::Errno(Errno::ENOENT),
             Error::WrongKind => Problem::Errno(Errno::EINVAL),
             Error::NoMemory => Problem::Errno(Errno::ENOMEM),
+            Error::NoSpace => Problem::Errno(Errno::ENOSPC),
+            Error::CommitFirst => Problem::CommitFirst,
+            Error::Exists => Problem::Errno(Errno::EEXIST),
+            Error::NotEmpty => Problem::Errno(Errno::ENOTEMPTY),
+            Error::Invalid => Problem::Errno(Errno::EINVAL),
+            Error::NameTooLong => Problem::Errno(Errno::ENAMETOOLONG),
+            Error::ReadOnly => Problem::Errno(Errno::EROFS),
         }
     }
 }
 
 fn timestamp(time: Time) -> Timestamp {
     Timestamp { seconds: time.seconds, nanoseconds: time.nanoseconds }
+}
+
+fn time(time: Timestamp) -> Time {
+    Time { seconds: time.seconds, nanoseconds: time.nanoseconds }
 }
 
 fn kind(is_directory: bool) -> FileKind {
@@ -118,13 +286,11 @@ impl Exfat {
         &self,
         file: &File,
         view: &View<'_>,
-        read: impl FnOnce(&Through<'_, '_>, &mut ChainIndex) -> Result<T, Error>,
+        read: impl FnOnce(&Through<'_, '_>, &Node, &mut ChainIndex) -> Result<T, Error>,
     ) -> Said<T> {
-        // Nothing is locked where the disk is asked.
-        let mut index = file.chain.lock(view.cx()).clone();
-        let outcome = read(&self.through(view), &mut index);
-        file.chain.lock(view.cx()).join(index);
-        Ok(outcome?)
+        let node = self.now(file, view)?;
+        let known = file.known.get(view.cx());
+        known.chain.with(&self.turns, view, |index| read(&self.through(view), &node, index))
     }
 
     /// The same for what needs to know the names of a directory.
@@ -132,19 +298,312 @@ impl Exfat {
         &self,
         directory: &File,
         view: &View<'_>,
-        read: impl FnOnce(&Through<'_, '_>, &mut DirectoryIndex) -> Result<T, Error>,
+        read: impl FnOnce(&Through<'_, '_>, &Node, &mut DirectoryIndex) -> Result<T, Error>,
     ) -> Said<T> {
-        let mut index = directory.names.lock(view.cx()).clone();
-        let outcome = read(&self.through(view), &mut index);
-        directory.names.lock(view.cx()).join(index);
-        Ok(outcome?)
+        let node = self.now(directory, view)?;
+        let known = directory.known.get(view.cx());
+        known.names.with(&self.turns, view, |index| read(&self.through(view), &node, index))
+    }
+
+    /// The file as it is now: what was read once stays true only where nothing is written.
+    fn now(&self, file: &File, view: &View<'_>) -> Said<Node> {
+        if !self.is_written { Ok(file.node.clone()) } else { Ok(self.entry(file.number, view)?.node) }
+    }
+
+    /// A file that is in memory, as it is now.
+    fn entry(&self, number: u64, view: &View<'_>) -> Said<Now> {
+        let (at, unfolded, known) = {
+            let files = self.files.get(view.cx());
+            let table = files.0.lock(view.cx());
+            let entry = table.entries.get(&number).ok_or(Problem::Errno(Errno::ESTALE))?;
+            (entry.at.clone(), entry.unfolded, entry.known.share())
+        };
+        let through = self.through(view);
+        let (place, node) = match at {
+            At::Here(node) => (None, node),
+            At::Place(Some(place)) => (Some(place), self.file_system.node(&through, place)?),
+            At::Place(None) => (None, self.file_system.node(&through, self.file_system.root())?),
+        };
+        Ok(Now { place, node, unfolded, known })
+    }
+
+    /// The file whose entries are at a place comes into memory.
+    fn open_at(&self, number: u64, view: &View<'_>, node: Node) -> File {
+        let files = self.files.get(view.cx());
+        let mut table = files.0.lock(view.cx());
+        let place = (node.number != self.file_system.root()).then_some(node.number);
+        let entry = table.enter(number, place);
+        entry.users += 1;
+        File { number, node, serial: entry.serial, known: entry.known.share(), files: self.files.share() }
+    }
+
+    fn metadata(&self, node: &Node) -> Metadata {
+        let mask = if node.is_directory { self.options.directory_mask } else { self.options.file_mask };
+        let all = if node.is_read_only { 0o555 } else { 0o777 };
+        let mut metadata = Metadata::new(kind(node.is_directory), all & !mask);
+        (metadata.uid, metadata.gid) = (self.options.uid, self.options.gid);
+        // Of directories nobody counts how many they are in: one name says that nothing follows from it.
+        metadata.links = 1;
+        metadata.size = node.size;
+        metadata.blocks = node.size.next_multiple_of(self.file_system.cluster_bytes().into()) / SECTOR;
+        metadata.accessed = timestamp(node.accessed);
+        (metadata.modified, metadata.changed) = (timestamp(node.modified), timestamp(node.modified));
+        metadata.born = timestamp(node.created);
+        metadata
+    }
+
+    /// Runs a change of a directory.
+    fn in_directory<'v, T>(
+        &self,
+        tx: &mut Transaction<'_, Through<'_, 'v>>,
+        number: u64,
+        view: &View<'v>,
+        all: &mut Outcome,
+        change: impl FnOnce(&mut Transaction<'_, Through<'_, 'v>>, &mut Directory<'_>) -> Result<T, Error>,
+    ) -> Said<T> {
+        let now = self.entry(number, view)?;
+        let known = now.known.get(view.cx());
+        known.names.with(&self.turns, view, |index| {
+            let mut directory = Directory::new(now.place, now.node, index);
+            let value = change(tx, &mut directory)?;
+            all.changed_directory(self, number, directory);
+            Ok::<T, Problem>(value)
+        })
+    }
+
+    /// Runs a change of a file's content.
+    fn in_file<'v, T>(
+        &self,
+        tx: &mut Transaction<'_, Through<'_, 'v>>,
+        number: u64,
+        view: &View<'v>,
+        all: &mut Outcome,
+        change: impl FnOnce(&mut Transaction<'_, Through<'_, 'v>>, &mut Content<'_>) -> Result<T, Error>,
+    ) -> Said<T> {
+        let now = self.entry(number, view)?;
+        let known = now.known.get(view.cx());
+        known.chain.with(&self.turns, view, |index| {
+            let mut content = Content { node: now.node, index, unfolded: now.unfolded };
+            let value = change(tx, &mut content)?;
+            let Content { node, unfolded, .. } = content;
+            match now.place {
+                Some(place) => tx.save(place, &node)?,
+                None => all.effects.push(Effect::At(number, At::Here(node.clone()))),
+            }
+            all.effects.push(Effect::Unfolded(number, unfolded));
+            all.done.touched.push((number, self.metadata(&node)));
+            Ok::<T, Problem>(value)
+        })
+    }
+
+    /// A file has lost its name.
+    fn lose(&self, place: u64, node: Node, view: &View<'_>, all: &mut Outcome) {
+        let number = self.files.get(view.cx()).0.lock(view.cx()).number(place);
+        all.effects.push(Effect::At(number, At::Here(node)));
+    }
+
+    fn run<'v>(
+        &self,
+        tx: &mut Transaction<'_, Through<'_, 'v>>,
+        what: &Change<'_>,
+        view: &View<'v>,
+        all: &mut Outcome,
+    ) -> Said<()> {
+        match *what {
+            Change::Create(directory, name, what) => self.create(tx, directory, name, what, view, all)?,
+            Change::CreateNameless(..) | Change::Punch(..) | Change::Attribute(..) => {
+                return Err(Problem::Errno(Errno::EOPNOTSUPP));
+            }
+            Change::Link(..) => return Err(Problem::Errno(Errno::EPERM)),
+            Change::Unlink(directory, name) => {
+                let node = self.in_directory(tx, directory, view, all, |tx, directory| tx.unlink(directory, name))?;
+                self.lose(node.number, node, view, all);
+            }
+            Change::RemoveDirectory(directory, name) => {
+                let node = self.in_directory(tx, directory, view, all, |tx, directory| tx.unlink(directory, name))?;
+                let number = self.files.get(view.cx()).0.lock(view.cx()).number(node.number);
+                let known = self.entry_known(number, view)?;
+                known.get(view.cx()).names.with(&self.turns, view, |index| tx.check_empty(&node, index))?;
+                self.lose(node.number, node, view, all);
+            }
+            Change::Rename(from, to, how) => self.rename(tx, from, to, how, view, all)?,
+            Change::Keep(number, ref metadata, _) => {
+                let now = self.entry(number, view)?;
+                if let Some(place) = now.place {
+                    let mut node = now.node;
+                    let is_read_only = !node.is_directory && metadata.mode & 0o222 == 0;
+                    tx.describe(&mut node, is_read_only, time(metadata.accessed), time(metadata.modified));
+                    tx.save(place, &node)?;
+                }
+            }
+            Change::Allocate(number, ref range, what) => {
+                let what = match what {
+                    Allocation::Written => Purpose::Written,
+                    Allocation::Ahead => Purpose::Ahead,
+                    Allocation::AheadOfEnd => return Err(Problem::Errno(Errno::EOPNOTSUPP)),
+                };
+                let reached = self.in_file(tx, number, view, all, |tx, content| tx.allocate(content, range, what))?;
+                // If it has come nowhere something was done that has to be done before.
+                (all.done.reached, all.done.has_more) = (reached, reached <= range.start);
+            }
+            Change::Resize(number, size) => {
+                let left = size.div_ceil(self.file_system.cluster_bytes().into()) as u32;
+                let tail = self.in_file(tx, number, view, all, |tx, content| tx.shorten(content, size))?;
+                all.done.has_more = tail.is_some();
+                all.effects.push(Effect::Cut(number, left, tail));
+            }
+            Change::Cut(number) => {
+                let tail = self.last_tail(number, view);
+                if let Some(tail) = tail {
+                    let rest = tx.free_tail(tail)?;
+                    all.effects.push(Effect::Rest(number, rest));
+                    all.done.has_more = rest.is_some() || self.has_tails(number, 2, view);
+                }
+            }
+            Change::Delete(number) => {
+                all.done.has_more = true;
+                let node = self.entry(number, view)?.node;
+                if let Some(tail) = self.last_tail(number, view) {
+                    all.effects.push(Effect::Rest(number, tx.free_tail(tail)?));
+                } else if let Some(tail) = Tail::of(&node, self.file_system.cluster_bytes()) {
+                    all.effects.push(Effect::At(number, At::Here(node.emptied())));
+                    all.effects.push(Effect::Cut(number, 0, tx.free_tail(tail)?));
+                } else {
+                    all.effects.push(Effect::Gone(number));
+                    all.done.has_more = false;
+                }
+            }
+            Change::Recover | Change::Begin(_) | Change::End => {}
+        }
+        Ok(())
+    }
+
+    fn create<'v>(
+        &self,
+        tx: &mut Transaction<'_, Through<'_, 'v>>,
+        directory: u64,
+        name: &[u8],
+        what: &Creation<'_>,
+        view: &View<'v>,
+        all: &mut Outcome,
+    ) -> Said<()> {
+        let is_directory = match what.kind {
+            FileKind::Regular => false,
+            FileKind::Directory => true,
+            _ => return Err(Problem::Errno(Errno::EPERM)),
+        };
+        let node = self
+            .in_directory(tx, directory, view, all, |tx, directory| tx.create(directory, name, is_directory, false))?;
+        let number = self.files.get(view.cx()).0.lock(view.cx()).number(node.number);
+        all.done.touched.push((number, self.metadata(&node)));
+        all.done.made = Some((number, self.open_at(number, view, node)));
+        Ok(())
+    }
+
+    fn rename<'v>(
+        &self,
+        tx: &mut Transaction<'_, Through<'_, 'v>>,
+        (from, old): (u64, &[u8]),
+        (to, new): (u64, &[u8]),
+        how: Rename,
+        view: &View<'v>,
+        all: &mut Outcome,
+    ) -> Said<()> {
+        if how == Rename::Exchange {
+            return Err(Problem::Errno(Errno::EINVAL));
+        }
+        let target = self.entry(to, view)?;
+        let known = target.known.get(view.cx());
+        let mut changed = None;
+        let renamed = if from == to {
+            self.in_directory(tx, from, view, all, |tx, directory| tx.rename(directory, old, None, new))?
+        } else {
+            known.names.with(&self.turns, view, |index| {
+                self.in_directory(tx, from, view, all, |tx, directory| {
+                    let mut target = Directory::new(target.place, target.node, index);
+                    let renamed = tx.rename(directory, old, Some(&mut target), new)?;
+                    changed = Some((target.change, target.node));
+                    Ok(renamed)
+                })
+            })?
+        };
+        if let Some((change, node)) = changed {
+            all.done.touched.push((to, self.metadata(&node)));
+            all.effects.push(Effect::Names(to, change));
+        }
+        if let Some(node) = renamed.replaced {
+            if how == Rename::NoReplace {
+                return Err(Problem::Errno(Errno::EEXIST));
+            }
+            let number = self.files.get(view.cx()).0.lock(view.cx()).number(renamed.moved);
+            match (self.entry(number, view)?.node.is_directory, node.is_directory) {
+                (true, false) => return Err(Problem::Errno(Errno::ENOTDIR)),
+                (false, true) => return Err(Problem::Errno(Errno::EISDIR)),
+                (true, true) | (false, false) => {}
+            }
+            if node.is_directory {
+                let number = self.files.get(view.cx()).0.lock(view.cx()).number(node.number);
+                let known = self.entry_known(number, view)?;
+                known.get(view.cx()).names.with(&self.turns, view, |index| tx.check_empty(&node, index))?;
+            }
+            self.lose(node.number, node, view, all);
+        }
+        let number = self.files.get(view.cx()).0.lock(view.cx()).number(renamed.moved);
+        if renamed.number != renamed.moved {
+            all.effects.push(Effect::At(number, At::Place(Some(renamed.number))));
+        }
+        Ok(())
+    }
+
+    fn entry_known(&self, number: u64, view: &View<'_>) -> Said<StrongRc<Known>> {
+        let files = self.files.get(view.cx());
+        let table = files.0.lock(view.cx());
+        Ok(table.entries.get(&number).ok_or(Problem::Errno(Errno::ESTALE))?.known.share())
+    }
+
+    /// What is to be given back next of a file: what was cut off last, and of one without a name at last all.
+    fn last_tail(&self, number: u64, view: &View<'_>) -> Option<Tail> {
+        let files = self.files.get(view.cx());
+        let table = files.0.lock(view.cx());
+        table.entries.get(&number)?.tails.last().copied()
+    }
+
+    fn has_tails(&self, number: u64, count: usize, view: &View<'_>) -> bool {
+        let files = self.files.get(view.cx());
+        let table = files.0.lock(view.cx());
+        table.entries.get(&number).is_some_and(|entry| entry.tails.len() >= count)
+    }
+}
+
+/// A file that is in memory, as it is now.
+struct Now {
+    place: Option<u64>,
+    node: Node,
+    unfolded: u32,
+    known: StrongRc<Known>,
+}
+
+/// What comes of a change.
+#[derive(Default)]
+struct Outcome {
+    done: Done<File>,
+    effects: Vec<Effect>,
+}
+
+impl Outcome {
+    fn changed_directory(&mut self, exfat: &Exfat, number: u64, directory: Directory<'_>) {
+        self.done.touched.push((number, exfat.metadata(&directory.node)));
+        self.effects.push(Effect::Names(number, directory.change));
     }
 }
 
 impl Format for Exfat {
     type Node = File;
+    type Opening = Begun;
 
-    const CAN_BE_WRITTEN: bool = false;
+    const CAN_BE_WRITTEN: bool = true;
+    const NUMBERS_STAY: bool = false;
+    const HAS_HOLES: bool = false;
     const HAS_FLAGS: bool = false;
     const MAGIC: u32 = 0x2011_bab0;
 
@@ -157,10 +616,10 @@ impl Format for Exfat {
     }
 
     fn block_bytes(&self) -> u32 {
-        self.file_system.cluster_bytes()
+        self.file_system.block_bytes()
     }
 
-    fn open(view: &View<'_>, bytes: u64, _to_write: bool, options: &[u8]) -> Said<Self> {
+    fn open(view: &View<'_>, bytes: u64, to_write: bool, options: &[u8], begun: &mut Begun) -> Said<Self> {
         let mut signature = [0; SIGNATURE.len()];
         if bytes < PAGE_SIZE as u64 {
             return Err(Problem::Errno(Errno::EINVAL));
@@ -169,17 +628,106 @@ impl Format for Exfat {
         if signature != *SIGNATURE {
             return Err(Problem::Errno(Errno::EINVAL));
         }
-        let turns = Turns::new();
-        let file_system = FileSystem::open(&Through { view, turns: &turns, turn: Turn::default() }, bytes)?;
-        Ok(Exfat { file_system, options: Options::read(options), turns })
+        let turns = begun.turns.get_or_insert_with(Turns::new).share();
+        let through = Through { view, turns: &turns, turn: Turn::default() };
+        if begun.opened.is_none() {
+            let key = || u64::from_le_bytes(random::bytes(view.cx()));
+            let opening = begun.opening.get_or_insert_with(|| Opening::new(key() | 1));
+            begun.opened = Some(FileSystem::open(&through, bytes, opening)?);
+        }
+        let Some(file_system) = &begun.opened else { return Err(Problem::Absent) };
+        file_system.count(&through, &mut begun.usage)?;
+        if to_write && let Err(Error::Unsupported(what)) = file_system.check_to_write(&begun.usage) {
+            crate::log!("exfat: {what}");
+            return Err(Problem::Errno(Errno::EROFS));
+        }
+        if to_write && file_system.is_dirty() {
+            crate::log!("exfat: it was not unmounted, and should be checked");
+        }
+        let file_system = begun.opened.take().ok_or(Problem::Absent)?;
+        Ok(Exfat {
+            file_system,
+            options: Options::read(options),
+            turns,
+            is_written: to_write,
+            usage: FoundOut::new(core::mem::take(&mut begun.usage)),
+            files: StrongRc::new(Files::default()),
+        })
+    }
+
+    fn is_written(&self) -> bool {
+        self.is_written
+    }
+
+    fn journal(&self, _view: &View<'_>) -> Said<Journal> {
+        Ok(Journal::Ordered(Pending::default()))
+    }
+
+    fn change(&self, what: &Change<'_>, now: Timestamp, view: &View<'_>) -> Said<(Done<File>, Changes)> {
+        let through = self.through(view);
+        self.usage.with(&self.turns, view, |usage| {
+            let mut tx = Transaction::new(&self.file_system, &through, usage, time(now));
+            let mut all = Outcome::default();
+            match what {
+                Change::Begin(_) => tx.mark(true)?,
+                // What was to be checked when it was mounted still is.
+                Change::End if !self.file_system.is_dirty() => tx.mark(false)?,
+                _ => self.run(&mut tx, what, view, &mut all)?,
+            }
+            Ok::<_, Problem>((all.done, Changes::Ordered(tx.finish(), Effects(all.effects))))
+        })
+    }
+
+    fn is_true(&self, changes: &Changes) {
+        let Changes::Ordered(changes, Effects(effects)) = changes else { return };
+        self.usage.change(|usage| usage.apply(changes));
+        self.files.with(|files| {
+            files.0.with(|table| {
+                for effect in effects {
+                    apply(table, effect);
+                }
+            });
+        });
+    }
+
+    fn written_until(&self, file: &File, view: &View<'_>) -> Said<u64> {
+        Ok(self.now(file, view)?.written)
+    }
+
+    fn written_to(&self, file: &File, range: Range<u64>, view: &View<'_>) -> Said<u64> {
+        Ok(self.now(file, view)?.written.min(range.end).max(range.start))
+    }
+
+    fn others_first(&self, view: &View<'_>) -> Problem {
+        self.turns.get(view.cx()).give_way(view);
+        Problem::Absent
+    }
+
+    fn permissions(&self, kind: FileKind, now: u32, wanted: u32) -> Result<u32, Errno> {
+        let is_directory = kind == FileKind::Directory;
+        let mask = if is_directory { self.options.directory_mask } else { self.options.file_mask };
+        if wanted & !0o777 != 0 {
+            return Err(Errno::EPERM);
+        }
+        // What cannot be kept is not done, and nobody is told: so it is on Linux.
+        let wanted = wanted & !mask;
+        let writes = 0o222 & !mask;
+        let is_kept = wanted & 0o555 == now & 0o555
+            && (wanted & 0o222 == writes || wanted & 0o222 == 0 && !is_directory && writes != 0);
+        Ok(if is_kept { wanted } else { now })
+    }
+
+    fn can_be_owned_by(&self, uid: u32, gid: u32) -> bool {
+        (uid, gid) == (self.options.uid, self.options.gid)
     }
 
     fn space(&self, view: &View<'_>) -> Said<Space> {
-        let used = self.file_system.used_clusters(&self.through(view))?;
+        let free = self.usage.with(&self.turns, view, |usage| Ok::<_, Problem>(usage.free()))?;
         let pages = |clusters: u32| {
             (u64::from(clusters) * u64::from(self.file_system.cluster_bytes())).div_ceil(PAGE_SIZE as u64)
         };
-        Ok(Space { pages: pages(self.file_system.clusters()), used_pages: pages(used), ..Space::default() })
+        let all = pages(self.file_system.clusters());
+        Ok(Space { pages: all, used_pages: all - pages(free).min(all), ..Space::default() })
     }
 
     fn root(&self) -> u64 {
@@ -187,19 +735,19 @@ impl Format for Exfat {
     }
 
     fn node(&self, number: u64, view: &View<'_>) -> Said<(File, Metadata)> {
-        let node = self.file_system.node(&self.through(view), number)?;
-        let mask = if node.is_directory { self.options.directory_mask } else { self.options.file_mask };
-        let all = if node.is_read_only { 0o555 } else { 0o777 };
-        let mut metadata = Metadata::new(kind(node.is_directory), all & !mask);
-        (metadata.uid, metadata.gid) = (self.options.uid, self.options.gid);
-        // Of directories nobody counts how many they are in: one name says that nothing follows from it.
-        metadata.links = 1;
-        metadata.size = node.size;
-        metadata.blocks = node.size.next_multiple_of(self.file_system.cluster_bytes().into()) / SECTOR;
-        metadata.accessed = timestamp(node.accessed);
-        (metadata.modified, metadata.changed) = (timestamp(node.modified), timestamp(node.modified));
-        metadata.born = timestamp(node.created);
-        Ok((File { node, chain: SpinLock::default(), names: SpinLock::default() }, metadata))
+        let at = {
+            let files = self.files.get(view.cx());
+            let table = files.0.lock(view.cx());
+            table.entries.get(&number).map(|entry| entry.at.clone())
+        };
+        let place = match at {
+            Some(At::Here(_)) => return Err(Problem::Errno(Errno::ENOENT)),
+            Some(At::Place(Some(place))) => place,
+            Some(At::Place(None)) | None => number,
+        };
+        let node = self.file_system.node(&self.through(view), place)?;
+        let metadata = self.metadata(&node);
+        Ok((self.open_at(number, view, node), metadata))
     }
 
     fn attributes(&self, _file: &File, _view: &View<'_>) -> Said<Vec<(Vec<u8>, Vec<u8>)>> {
@@ -207,9 +755,9 @@ impl Format for Exfat {
     }
 
     fn look_up(&self, directory: &File, name: &[u8], view: &View<'_>) -> Said<u64> {
-        self.with_names(directory, view, |through, index| {
-            self.file_system.look_up(through, &directory.node, index, name)
-        })
+        let place = self
+            .with_names(directory, view, |through, node, index| self.file_system.look_up(through, node, index, name))?;
+        Ok(self.files.get(view.cx()).0.lock(view.cx()).number(place))
     }
 
     fn is_same_name(&self, one: &[u8], other: &[u8]) -> bool {
@@ -224,10 +772,12 @@ impl Format for Exfat {
         each: &mut dyn FnMut(Listed<'_>) -> Said<bool>,
     ) -> Said<()> {
         let mut end = Ok(true);
-        self.with_names(directory, view, |through, index| {
-            self.file_system.list(through, &directory.node, index, from, |entry| {
+        let files = self.files.get(view.cx());
+        self.with_names(directory, view, |through, node, index| {
+            self.file_system.list(through, node, index, from, |entry| {
                 let kind = Some(kind(entry.is_directory));
-                end = each(Listed { name: entry.name.as_bytes(), number: entry.number, kind, next: entry.next });
+                let number = files.0.lock(view.cx()).numbers.get(&entry.number).copied().unwrap_or(entry.number);
+                end = each(Listed { name: entry.name.as_bytes(), number, kind, next: entry.next });
                 end == Ok(true)
             })
         })?;
@@ -241,8 +791,12 @@ impl Format for Exfat {
     fn place(&self, file: &File, page: u32, view: &View<'_>) -> Said<Place> {
         let page_bytes = PAGE_SIZE as u64;
         let offset = u64::from(page) * page_bytes;
+        if self.is_written {
+            // A page is written as a part of the disk's, beside which others may be directories.
+            return Ok(if offset >= self.now(file, view)?.written { Place::Hole } else { Place::Made });
+        }
         let mapping =
-            self.with_chain(file, view, |through, index| self.file_system.map(through, &file.node, index, offset))?;
+            self.with_chain(file, view, |through, node, index| self.file_system.map(through, node, index, offset))?;
         // The last page may end with the file.
         let is_last = offset + mapping.bytes == file.node.size && mapping.bytes < page_bytes;
         let pages = if is_last { 1 } else { mapping.bytes / page_bytes };
@@ -254,6 +808,53 @@ impl Format for Exfat {
     }
 
     fn fill(&self, file: &File, offset: u64, to: &mut [u8], view: &View<'_>) -> Said<usize> {
-        self.with_chain(file, view, |through, index| self.file_system.read(through, &file.node, index, offset, to))
+        self.with_chain(file, view, |through, node, index| self.file_system.read(through, node, index, offset, to))
+    }
+
+    fn store(&self, file: &File, range: Range<u64>, view: &View<'_>) -> Said<Vec<(u64, u64, u64)>> {
+        self.with_chain(file, view, |through, node, index| {
+            let mut parts = Vec::new();
+            let mut at = range.start;
+            while at < range.end.min(node.written) {
+                let mapping = self.file_system.map(through, node, index, at)?;
+                let len = mapping.bytes.min(range.end - at);
+                if let Where::Device(address) = mapping.place {
+                    parts.push((at, address, len));
+                }
+                at += len;
+            }
+            Ok(parts)
+        })
+    }
+}
+
+/// What follows from a change is true from now on.
+fn apply(table: &mut Table, effect: &Effect) {
+    match effect {
+        Effect::Names(number, change) => {
+            if let Some(entry) = table.entries.get(number) {
+                // Where there is no memory for it the directory is looked through again.
+                entry.known.with(|known| known.names.change(|index| _ = index.change(change)));
+            }
+        }
+        Effect::At(number, at) => table.moved(*number, at.clone()),
+        Effect::Unfolded(number, unfolded) => {
+            if let Some(entry) = table.entries.get_mut(number) {
+                entry.unfolded = *unfolded;
+            }
+        }
+        Effect::Cut(number, left, tail) => {
+            if let Some(entry) = table.entries.get_mut(number) {
+                entry.known.with(|known| known.chain.change(|index| index.cut(*left)));
+                entry.tails.extend(*tail);
+            }
+        }
+        Effect::Rest(number, rest) => {
+            if let Some(entry) = table.entries.get_mut(number) {
+                entry.tails.pop();
+                entry.tails.extend(*rest);
+            }
+        }
+        Effect::Gone(number) => table.forget(*number),
     }
 }

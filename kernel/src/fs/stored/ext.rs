@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 use core::ops::{ControlFlow, Range};
 
 use ext::{
-    Absent, Access, Blocks, Changes, Error, FileSystem, Inode, Journal, JournalPlace, Kind, Mapping, NewInode,
-    Position, Replay, Run, SUPERBLOCK_BYTES, SUPERBLOCK_OFFSET, SetMode, Step, Superblock, Time, Transaction, Written,
+    Absent, Access, Blocks, Error, FileSystem, Inode, JournalPlace, Kind, Mapping, NewInode, Position, Replay, Run,
+    SUPERBLOCK_BYTES, SUPERBLOCK_OFFSET, SetMode, Step, Superblock, Time, Transaction, Written,
 };
 use frame::mm::PAGE_SIZE;
 
-use super::format::{Allocation, Change, Done, Place, Recovery, Repair, Said};
+use super::format::{Allocation, Change, Changes, Done, Journal, Place, Recovery, Repair, Said};
 use super::{Format, Listed, Problem, Space, View};
 use crate::error::Errno;
 use crate::fs::{Creation, DeviceNumber, FileKind, InodeFlags, Metadata, Rename, Timestamp};
@@ -115,12 +115,13 @@ impl Ext {
 
 impl Format for Ext {
     type Node = Inode;
+    type Opening = ();
 
     const CAN_BE_WRITTEN: bool = true;
     const HAS_FLAGS: bool = true;
     const MAGIC: u32 = 0xef53;
 
-    fn open(view: &View<'_>, bytes: u64, to_write: bool, _options: &[u8]) -> Said<Self> {
+    fn open(view: &View<'_>, bytes: u64, to_write: bool, _options: &[u8], _: &mut ()) -> Said<Self> {
         const MAGIC_AT: usize = 0x38;
         let mut raw = [0; SUPERBLOCK_BYTES];
         if bytes < (SUPERBLOCK_OFFSET + SUPERBLOCK_BYTES) as u64 {
@@ -169,8 +170,8 @@ impl Format for Ext {
     fn journal(&self, view: &View<'_>) -> Said<Journal> {
         let blocks = self.blocks(view);
         match JournalPlace::find(&self.file_system, &blocks) {
-            Ok(place) => Ok(Journal::open(&self.file_system, &blocks, place)?),
-            Err(Error::NotFound) => Ok(Journal::without_log()),
+            Ok(place) => Ok(Journal::Logged(ext::Journal::open(&self.file_system, &blocks, place)?)),
+            Err(Error::NotFound) => Ok(Journal::Logged(ext::Journal::without_log())),
             Err(error) => Err(error.into()),
         }
     }
@@ -192,7 +193,7 @@ impl Format for Ext {
             let inode = self.file_system.inode(&tx, number)?;
             done.touched.push((number.into(), self.metadata(&inode)?));
         }
-        Ok((done, tx.finish()?))
+        Ok((done, Changes::Logged(tx.finish()?)))
     }
 
     fn seek(&self, node: &Inode, from: u64, is_data: bool, view: &View<'_>) -> Said<Result<u64, u64>> {

@@ -5,9 +5,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
-use ext::{Changes, Journal};
-
 use super::View;
+pub use super::journal::{Changes, Journal};
 use crate::error::Errno;
 use crate::fs::file_system::Capacity;
 use crate::fs::{Creation, FileKind, InodeFlags, Metadata, Rename, Timestamp};
@@ -185,10 +184,17 @@ pub trait Format: Send + Sync + Sized + 'static {
 
     /// Whether there is code that writes it.
     const CAN_BE_WRITTEN: bool;
+    /// Whether a number leads to the same file for ever. If not, it does as long as the file is in memory.
+    const NUMBERS_STAY: bool = true;
+    /// Whether files can have holes, and any part of them can be written at first. If not, a file has blocks up to its end, and is written from its beginning on.
+    const HAS_HOLES: bool = true;
     /// Whether its inodes have flags that can be set.
     const HAS_FLAGS: bool;
     /// Its magic number in statfs(2).
     const MAGIC: u32;
+
+    /// How far it is opened, where that is done in pieces.
+    type Opening: Default + Send;
 
     /// Whether it has that option of mount(2), besides those that all formats have.
     fn has_option(_option: &[u8]) -> bool {
@@ -196,7 +202,7 @@ pub trait Format: Send + Sync + Sized + 'static {
     }
 
     /// Opens what is on a disk of so many bytes, to be written if that is asked for, with options each of which it has or all formats have. `Errno(EINVAL)`: it is no such file system; `Errno(EROFS)`: it cannot be written.
-    fn open(view: &View<'_>, bytes: u64, to_write: bool, options: &[u8]) -> Said<Self>;
+    fn open(view: &View<'_>, bytes: u64, to_write: bool, options: &[u8], opening: &mut Self::Opening) -> Said<Self>;
 
     /// What has to be done before it can be opened.
     fn recovery(_view: &View<'_>, _bytes: u64) -> Said<Option<Box<dyn Recovery>>> {
@@ -219,6 +225,29 @@ pub trait Format: Send + Sync + Sized + 'static {
     /// Makes a change on top of what there is: nothing has happened before the caller has put what comes of it in its place.
     fn change(&self, _what: &Change<'_>, _now: Timestamp, _view: &View<'_>) -> Said<(Done<Self::Node>, Changes)> {
         Err(Problem::Errno(Errno::EROFS))
+    }
+
+    /// What a change has changed is true from now on.
+    fn is_true(&self, _changes: &Changes) {}
+
+    /// Up to where a file was written that can only be written from its beginning on.
+    fn written_until(&self, _node: &Self::Node, _view: &View<'_>) -> Said<u64> {
+        Ok(u64::MAX)
+    }
+
+    /// Says that others must have their turn before a call that has done something goes on.
+    fn others_first(&self, _view: &View<'_>) -> Problem {
+        Problem::Errno(Errno::EIO)
+    }
+
+    /// The permissions that a file of that kind gets which has some and is to have others. EPERM.
+    fn permissions(&self, _kind: FileKind, _now: u32, wanted: u32) -> Result<u32, Errno> {
+        Ok(wanted)
+    }
+
+    /// Whether files can belong to that user and group.
+    fn can_be_owned_by(&self, _uid: u32, _gid: u32) -> bool {
+        true
     }
 
     /// The next data or hole of a file from `from` on and before its end, as far as was looked: `Err` says where to go on.

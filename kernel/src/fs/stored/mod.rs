@@ -13,6 +13,7 @@
 //! | `format` | [`Format`], and what it says of its files |
 //! | `mounting` | how one is mounted |
 //! | `volume` | [`Volume`]: a file system that is mounted, its inodes, and its [`View`] |
+//! | `journal` | what gathers changes, of whichever format |
 //! | `state` | what was changed in it and is not on the disk |
 //! | `task` | the task that writes it: commits, checkpoints, deletion, the end |
 //! | `node`, `content` | its files: names, and what is in them |
@@ -30,6 +31,7 @@ pub mod exfat;
 pub mod ext;
 mod file;
 mod format;
+mod journal;
 mod mounting;
 mod node;
 pub mod squashfs;

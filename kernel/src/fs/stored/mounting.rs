@@ -6,7 +6,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicBool;
 
-use ext::Changes;
 use frame::Cx;
 use frame::mm::Reader;
 use refs::{SpinLock, StrongRc, Waker, WeakRc};
@@ -57,6 +56,7 @@ pub struct Mounting<F: Format> {
     /// Counts as a mount of the file system until the real one does.
     held: Option<StrongRc<FileSystem>>,
     phase: Phase<F>,
+    opening: F::Opening,
     /// Blocks to be written, and how many bytes of the first are.
     to_write: Vec<(u64, Box<[u8]>)>,
     written: usize,
@@ -105,6 +105,7 @@ pub fn mount<F: Format>(kind: &'static str, request: &OnDevice<'_>) -> Result<Bo
         place: None,
         held: None,
         phase: Phase::Look,
+        opening: F::Opening::default(),
         to_write: Vec::new(),
         written: 0,
     }))
@@ -278,11 +279,14 @@ impl<F: Format> Mounting<F> {
     fn open(&mut self, cx: &Cx) -> Step<()> {
         let bytes = self.place()?.volume.size();
         let to_write = !self.is_read_only;
-        let (format, space) = self.ask(cx, |view| {
-            let format = F::open(view, bytes, to_write, &self.options)?;
+        let mut opening = core::mem::take(&mut self.opening);
+        let opened = self.ask(cx, |view| {
+            let format = F::open(view, bytes, to_write, &self.options, &mut opening)?;
             let space = format.space(view)?;
             Ok((format, space))
-        })?;
+        });
+        self.opening = opening;
+        let (format, space) = opened?;
         let journal = match format.is_written() {
             true => Some(self.ask(cx, |view| format.journal(view))?),
             false => None,
@@ -299,8 +303,8 @@ impl<F: Format> Mounting<F> {
         let begun = self.ask(cx, |view| format.change(&begin, Timestamp::now(), view));
         let size = u64::from(format.block_bytes());
         match begun {
-            Ok((_, Changes { blocks, .. })) => {
-                self.to_write.extend(blocks.into_iter().map(|(block, bytes)| (block * size, bytes)));
+            Ok((_, changes)) => {
+                self.to_write.extend(changes.into_blocks().into_iter().map(|(block, bytes)| (block * size, bytes)));
                 self.phase = Phase::Mark(format, state, space, SyncProgress::default());
                 Ok(())
             }

@@ -88,6 +88,11 @@ impl<F: Format> Node<F> {
 
     fn find<'cx>(&self, this: &TempRc<'cx, Inode>, name: &[u8], cx: &'cx Cx) -> Step<TempRc<'cx, Inode>> {
         let volume = self.volume(cx)?;
+        if !F::NUMBERS_STAY {
+            let file = self.file.get(cx);
+            let number = volume.ask(cx, |format, view| format.look_up(&file.node, name, view))?;
+            return volume.inode(number, this, name, cx);
+        }
         let (known, changes) = self.names.get(name, cx);
         let number = match known {
             Some(number) => number,
@@ -287,6 +292,18 @@ impl<F: Format> InodeOps for Node<F> {
         if self.file.with(|file| file.is_written) { Ok(()) } else { Err(Errno::EROFS) }
     }
 
+    fn is_in_other_letters(&self, one: &[u8], other: &[u8], cx: &Cx) -> Result<bool> {
+        Ok(one != other && self.volume(cx)?.format.is_same_name(one, other))
+    }
+
+    fn permissions(&self, this: &Inode, now: u32, wanted: u32, cx: &Cx) -> Result<u32> {
+        self.volume(cx)?.format.permissions(this.kind, now, wanted)
+    }
+
+    fn can_be_owned_by(&self, uid: u32, gid: u32, cx: &Cx) -> Result<bool> {
+        Ok(self.volume(cx)?.format.can_be_owned_by(uid, gid))
+    }
+
     fn lookup<'cx>(
         &self,
         this: &TempRc<'cx, Inode>,
@@ -442,9 +459,12 @@ impl<F: Format> InodeOps for Node<F> {
             return Err(Errno::EINVAL.into());
         }
         let is_same = existing.as_ref().is_some_and(|other| other.downgrade() == moved.downgrade());
-        if is_same && how != Rename::NoReplace {
+        // The same name in other letters is one that nothing has.
+        let changes_case = is_same && self.is_in_other_letters(name, to_name, cx)?;
+        if is_same && !changes_case && how != Rename::NoReplace {
             return Ok(());
         }
+        let existing = existing.filter(|_| !changes_case);
         let change = Change::Rename((this.number, name), (to.number, to_name), how);
         let (done, now) = volume.change(cx, &change, |_, _| Ok(()))?;
         self.names.forget(name, cx);

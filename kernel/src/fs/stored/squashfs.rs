@@ -13,7 +13,7 @@ use squashfs::{
 };
 
 use super::format::{Place, Said};
-use super::turns::{Turn, Turns};
+use super::turns::{FoundOut, Turn, Turns};
 use super::{Format, Listed, Problem, Space, View};
 use crate::block::SECTOR;
 use crate::error::Errno;
@@ -28,7 +28,7 @@ pub struct Squash {
 /// A file, and where its blocks are as far as that is known.
 pub struct File {
     inode: Inode,
-    index: SpinLock<BlockIndex>,
+    index: FoundOut<BlockIndex>,
 }
 
 /// What was decompressed, or is being.
@@ -125,16 +125,13 @@ impl Squash {
         view: &View<'_>,
         read: impl FnOnce(squashfs::Reader<'_, Through<'_, '_>>, &mut BlockIndex) -> Result<T, Error>,
     ) -> Said<T> {
-        // Nothing is locked where the disk is asked; and the index is short.
-        let mut index = file.index.lock(view.cx()).clone();
-        let outcome = self.read(view, |reader| read(reader, &mut index));
-        file.index.lock(view.cx()).join(index);
-        outcome
+        file.index.with(&self.unpacking.turns, view, |index| self.read(view, |reader| read(reader, index)))
     }
 }
 
 impl Format for Squash {
     type Node = File;
+    type Opening = ();
 
     const CAN_BE_WRITTEN: bool = false;
     const HAS_FLAGS: bool = false;
@@ -144,7 +141,7 @@ impl Format for Squash {
         self.image.block_bytes()
     }
 
-    fn open(view: &View<'_>, bytes: u64, _to_write: bool, _options: &[u8]) -> Said<Self> {
+    fn open(view: &View<'_>, bytes: u64, _to_write: bool, _options: &[u8], _: &mut ()) -> Said<Self> {
         let mut magic = [0; 4];
         if bytes < PAGE_SIZE as u64 {
             return Err(Problem::Errno(Errno::EINVAL));
@@ -178,7 +175,7 @@ impl Format for Squash {
         metadata.blocks = inode.size.div_ceil(SECTOR);
         metadata.device = DeviceNumber { major: inode.device.0, minor: inode.device.1 };
         (metadata.accessed, metadata.modified, metadata.changed, metadata.born) = (time, time, time, time);
-        Ok((File { inode, index: SpinLock::default() }, metadata))
+        Ok((File { inode, index: FoundOut::default() }, metadata))
     }
 
     fn attributes(&self, file: &File, view: &View<'_>) -> Said<Vec<(Vec<u8>, Vec<u8>)>> {

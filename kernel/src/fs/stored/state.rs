@@ -5,9 +5,9 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ext::{Changes, Journal};
 use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
+use super::journal::{Changes, Journal};
 use crate::block::Cache;
 use crate::fs::Inode;
 
@@ -59,15 +59,29 @@ impl State {
         self.changed.get(&(offset / size)).map(|(bytes, _)| &**bytes)
     }
 
+    /// Puts what was changed of a part of the volume over what the disk has of it.
+    pub fn put_over(&self, offset: u64, to: &mut [u8]) {
+        let size = u64::from(self.block_bytes);
+        let end = offset + to.len() as u64;
+        for (block, (bytes, _)) in self.changed.range(offset / size..end.div_ceil(size)) {
+            let start = block * size;
+            let (from, until) = (offset.max(start), end.min(start + size));
+            let part = &bytes[(from - start) as usize..(until - start) as usize];
+            to[(from - offset) as usize..(until - offset) as usize].copy_from_slice(part);
+        }
+    }
+
     /// Takes what was changed. Whether it is the first of its commit.
     pub fn apply(&mut self, changes: Changes) -> bool {
-        for run in &changes.freed {
-            while let Some((&block, _)) = self.changed.range(run.start..run.end()).next() {
-                self.changed.remove(&block);
+        if let Changes::Logged(changes) = &changes {
+            for run in &changes.freed {
+                while let Some((&block, _)) = self.changed.range(run.start..run.end()).next() {
+                    self.changed.remove(&block);
+                }
             }
         }
-        for (block, bytes) in &changes.blocks {
-            self.changed.insert(*block, (bytes.clone(), self.running));
+        for (block, bytes) in changes.blocks() {
+            self.changed.insert(block, (bytes.into(), self.running));
         }
         if let Some(journal) = &mut self.journal {
             journal.add(changes);

@@ -419,7 +419,7 @@ impl<F: Format> VolumeTask<F> {
             outcome.map_err(|problem| volume.stop_of(problem, &view))
         });
         if let Ok((_, changes)) = end {
-            let writes = changes.blocks.into_iter().map(|(block, bytes)| Io::Write { block, bytes });
+            let writes = changes.into_blocks().into_iter().map(|(block, bytes)| Io::Write { block, bytes });
             let _ = self.perform_async(cx, writes.chain([Io::Flush]).collect());
         }
         let Ok(volume) = self.volume.upgrade(cx) else { return };

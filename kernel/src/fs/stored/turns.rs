@@ -7,9 +7,10 @@
 use core::cell::RefCell;
 
 use frame::Cx;
-use refs::{StrongRc, WaitList, Waker, WeakRc};
+use refs::{SpinLock, StrongRc, WaitList, Waker, WeakRc};
 
-use super::View;
+use super::format::Said;
+use super::{Problem, View};
 use crate::step::{Source, TimeSlice};
 
 /// What there is to wait for where work is done in pieces.
@@ -40,6 +41,11 @@ impl Turns {
     /// The call waits until another core has done a piece. It is to end as if a block were absent.
     pub fn wait_while_busy(&self, view: &View<'_>) {
         self.wait_for(view, BUSY);
+    }
+
+    /// The call is to end as if a block were absent, and goes on when others had their turn.
+    pub fn give_way(&self, view: &View<'_>) {
+        self.wait_for(view, TURN);
     }
 
     /// A piece was done.
@@ -74,5 +80,48 @@ impl Turn {
             turns.get(view.cx()).wait_for(view, TURN);
         }
         is_over
+    }
+}
+
+/// What was found out of a file, and is added to by one call at a time. It may be long: so it is moved, never copied, and nothing is locked while it is used.
+pub(super) struct FoundOut<T>(SpinLock<Option<T>>);
+
+impl<T: Default> Default for FoundOut<T> {
+    fn default() -> Self {
+        FoundOut(SpinLock::new(Some(T::default())))
+    }
+}
+
+impl<T> FoundOut<T> {
+    /// What was found out already.
+    pub fn new(known: T) -> Self {
+        FoundOut(SpinLock::new(Some(known)))
+    }
+
+    /// Adds to it where nobody can be at it.
+    pub fn change(&self, change: impl FnOnce(&mut T) + Send) {
+        self.0.with(|known| known.as_mut().map(change));
+    }
+
+    /// Runs a function that uses it and adds to it.
+    ///
+    /// # Errors
+    /// What the function says; `Absent` while another core is at it.
+    pub fn with<R, E: Into<Problem>>(
+        &self,
+        turns: &StrongRc<Turns>,
+        view: &View<'_>,
+        with: impl FnOnce(&mut T) -> Result<R, E>,
+    ) -> Said<R> {
+        let Some(mut known) = self.0.lock(view.cx()).take() else {
+            turns.get(view.cx()).wait_while_busy(view);
+            return Err(Problem::Absent);
+        };
+        let outcome = with(&mut known);
+        *self.0.lock(view.cx()) = Some(known);
+        if !view.is_alone() {
+            turns.get(view.cx()).wake_busy();
+        }
+        outcome.map_err(Into::into)
     }
 }

@@ -10,6 +10,7 @@ use frame::mm::{Reader, Writer};
 use refs::{SpinLock, StrongRc, TempRc, Waker, WeakRc};
 
 use super::format::{Change, Done, Said};
+use super::journal::Journal;
 use super::node::Node;
 use super::state::{Desk, State};
 use super::{Format, Problem};
@@ -117,6 +118,28 @@ impl<'a> View<'a> {
     /// In what it is used.
     pub(super) fn cx(&self) -> &'a Cx {
         self.cx
+    }
+
+    /// As [`copy`](Self::copy), with what was changed and is not on the disk.
+    ///
+    /// # Errors
+    /// As for [`copy`](Self::copy).
+    pub fn copy_changed(&self, offset: u64, to: &mut [u8]) -> Said<()> {
+        self.copy(offset, to)?;
+        if let Some(state) = self.state {
+            state.put_over(offset, to);
+        }
+        Ok(())
+    }
+
+    /// Whether nobody else can be in a function of the format's.
+    pub(super) fn is_alone(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// What was changed of an exFAT file system and is not on the disk.
+    pub fn pending(&self) -> Option<&exfat::Pending> {
+        self.state.and_then(|state| state.journal.as_ref()).and_then(Journal::ordered)
     }
 
     /// The first of these blocks that must not be used before the journal is committed.
@@ -244,6 +267,7 @@ impl<F: Format> Volume<F> {
             Err(problem) => return Err(stop_of(problem, &view, &self.is_bad, self.kind)),
         };
         before(&done, &mut state)?;
+        self.format.is_true(&changes);
         let is_first = state.apply(changes);
         let view = View::new(&self.place, Some(&state), cx);
         if let Ok(space) = self.format.space(&view)
@@ -256,6 +280,13 @@ impl<F: Format> Volume<F> {
             self.desk.get(cx).work.wake_all();
         }
         Ok(Some((done, now)))
+    }
+
+    /// Others must have their turn first.
+    pub(super) fn others_first(&self, cx: &Cx) -> Stop {
+        let view = View::new(&self.place, None, cx);
+        let problem = self.format.others_first(&view);
+        self.stop_of(problem, &view)
     }
 
     fn has_doomed(&self, cx: &Cx) -> bool {
