@@ -124,6 +124,13 @@ CPUS ?= 2
 workloads: build checks-tool ## Programs of Debian's that use threads (Python, make, xz, git, Node.js, Java ...): the same output on Ebb and Linux, and the time of both; CPUS=N
 	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(CHECKS) --cpus $(CPUS) --reference "$$linux" workloads
 
+.PHONY: test-debian
+test-debian: build checks-tool ## Debian's programs on a disk (apt, gcc, git, Python, Java, vim ...): the same output on Ebb and Linux, and the time of both; downloads packages; ONLY="ROW..." some, CPUS=N, REFRESH=1 fetches them anew, WRITE=1 writes the book's table
+	$(call say,'Debian on Ebb and on Linux')
+	@tools/build/setup debian
+	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(CHECKS) --cpus $(CPUS) --reference "$$linux" debian \
+		$(if $(REFRESH),--refresh) $(if $(WRITE),--write) $(ONLY)
+
 .PHONY: test-hostile fuzz stress-cores stress-ext
 test-hostile: build ## A sample of hostile input: random system calls, broken programs and archives
 	$(call say,'Hostile input')

@@ -89,6 +89,7 @@ impl InodeCache {
                     && (!unused
                         || inode.ops.must_stay()
                         || inode.watchers.are_any()
+                        || inode.mounts.load(Ordering::Relaxed) > 0
                         || (inode.kind == FileKind::Directory && !self.forgets_directories))
             });
             self.sweep_at.store(CACHED.max(2 * inodes.len()), Ordering::Relaxed);

@@ -3,7 +3,7 @@
 //! Linux is the reference, so nobody has to write down what is right, and a wrong idea of it shows. A subcommand per kind
 //! of program: [`programs`] (the checks in `user/checks`), [`applets`] (one command per BusyBox applet) and [`script`]
 //! (a long shell script); [`mutations`] runs the first of them under other conditions, and [`stretch`] measures Ebb
-//! meanwhile; [`workloads`] are programs of Debian's that use all cores. Each of the others makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
+//! meanwhile; [`workloads`] are programs of Debian's that use all cores, [`debian`] a whole Debian on a disk. Each of the others makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
 //! The last line is `N passed, N failed`; the exit code is 0 only if none failed.
 
 #![forbid(unsafe_code)]
@@ -11,9 +11,11 @@
 mod applets;
 mod compare;
 mod compile;
+mod debian;
 mod locks;
 mod mutations;
 mod programs;
+mod ran;
 mod script;
 mod session;
 mod stretch;
@@ -86,6 +88,17 @@ enum Command {
         /// Only those whose names contain one of these.
         filters: Vec<String>,
     },
+    /// Debian's programs in a root file system on a disk: the same output on both, and the time of both. Wants a reference in a machine (--reference).
+    Debian {
+        /// Write the table in the book.
+        #[arg(long)]
+        write: bool,
+        /// Make the image anew, though it is in the cache.
+        #[arg(long)]
+        refresh: bool,
+        /// Only the rows with these names.
+        rows: Vec<String>,
+    },
     /// The behaviour checks on an Ebb that measures for how long it keeps interrupts off (`--features stretch`): at most half a million
     /// guest instructions.
     Stretch {
@@ -116,6 +129,7 @@ fn main() -> ExitCode {
         Command::Applets { write, applets } => applets::run(&systems, write, &applets),
         Command::Script => script::run(&systems),
         Command::Workloads { filters } => workloads::run(&systems, &filters),
+        Command::Debian { write, refresh, rows } => debian::run(&systems, write, refresh, &rows),
         Command::Stretch { filters } => stretch::run(&systems, &filters),
         Command::Locks { times, filters } => locks::run(&systems, &filters, times),
         Command::Mutations { filters } => mutations::run(&systems, &filters),

@@ -5,9 +5,10 @@
 
 use crate::SystemArguments;
 use crate::compare::Tally;
+use crate::ran::Ran;
 use anyhow::{Context, Result, bail};
 use ebb_guest::image::{Kind, Node, host_program};
-use ebb_guest::{Error, Exit, Guest, Image, Input, Kernel, Machine, Mebibytes, OutputStream, Program, artifacts};
+use ebb_guest::{Guest, Image, Kernel, Machine, Mebibytes, Program, artifacts};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -96,14 +97,6 @@ const WORKLOADS: &[Workload] = &[
     },
     Workload { name: "rust-rayon", programs: &[], files: &[], script: "exec ./ebb-user-parallel" },
 ];
-
-/// What came of a script, and how long it took.
-struct Ran {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-    exit: Exit,
-    time: Duration,
-}
 
 /// Runs the workloads whose names contain one of the filters (all, if there is none), and prints a line for each.
 pub fn run(arguments: &SystemArguments, filters: &[String]) -> Result<Tally> {
@@ -252,23 +245,7 @@ fn run_in_guest(kernel: &Kernel, workload: &Workload, folder: &Path, arguments: 
     let script =
         format!("[ -d /dev/shm ] || {{ mkdir /dev/shm && mount -t tmpfs tmpfs /dev/shm; }}; {}", workload.script);
     let program = Program::new("/bin/sh").args(["-c", &script]).current_dir(GUEST_FOLDER);
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let started = Instant::now();
-    let exit = guest.stream(&program, Input::Null, Some(LIMIT), |stream, bytes| {
-        match stream {
-            OutputStream::Stdout => stdout.extend_from_slice(bytes),
-            OutputStream::Stderr => stderr.extend_from_slice(bytes),
-        }
-        Ok(())
-    });
-    let time = started.elapsed();
-    match exit {
-        Ok(exit) => Ok(Ran { stdout, stderr, exit, time }),
-        Err(error @ (Error::TimedOut(_) | Error::Panicked(_) | Error::Died { .. })) => {
-            Ok(Ran { stdout, stderr: error.to_string().into_bytes(), exit: Exit::Signal(9), time })
-        }
-        Err(error) => Err(error.into()),
-    }
+    Ran::in_guest(&mut guest, &program, LIMIT, |_| {})
 }
 
 fn run_on_host(workload: &Workload, folder: &Path) -> Result<Ran> {
@@ -284,6 +261,5 @@ fn run_on_host(workload: &Workload, folder: &Path) -> Result<Ran> {
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("starting {}", workload.name))?;
-    let exit = Exit::Code(output.status.code().unwrap_or(255) as u8);
-    Ok(Ran { stdout: output.stdout, stderr: output.stderr, exit, time: started.elapsed() })
+    Ok(Ran::on_host(output, started.elapsed()))
 }

@@ -26,6 +26,7 @@ pub fn doctor() -> u8 {
         ("setpriv (ends QEMU with ebb)", in_path("setpriv", "util-linux", false)),
         ("linker (to build the kernel)", in_path("ld.lld", "lld", true)),
         ("kernel toolchain", kernel_toolchain()),
+        ("mmdebstrap (for ebb image debian)", in_path("mmdebstrap", "mmdebstrap", false)),
         ("musl-gcc (for make test)", in_path("musl-gcc", "musl-tools", false)),
     ];
     let mut complete = true;

@@ -13,10 +13,10 @@ pub const INCOMPLETE: u8 = 121;
 pub const TABLE: &str = "\
 Exit codes:
   the program's own, or 128+n if signal n ended it; and of ebb itself:
-  118  QEMU failed, the machine stopped, or something failed on the host
+  118  QEMU failed, the machine stopped, an image could not be made, or something failed on the host
   119  the root file system cannot be read, or a disk or volume cannot be used
   120  the command line makes no sense
-  121  QEMU, KVM or a part of Ebb is missing (`ebb doctor` says more), or the kernel cannot do what was asked for
+  121  QEMU, KVM, another tool or a part of Ebb is missing (`ebb doctor` says more), or the kernel cannot do what was asked for
   122  not a program for x86-64 Linux, a corrupt ELF file, or a library is missing
   123  too little memory
   124  the time limit passed
@@ -29,11 +29,12 @@ const ENOENT: i32 = 2;
 /// The exit code of an error.
 pub fn of(error: &Error) -> u8 {
     match error {
-        Error::Died { .. } | Error::Io { .. } => 118,
+        Error::Died { .. } | Error::Io { .. } | Error::ImageNotMade { .. } => 118,
         Error::BadRootfs { .. } | Error::BadDisk { .. } | Error::BadVolume { .. } => 119,
         Error::QemuMissing(_)
         | Error::KvmUnusable(_)
         | Error::NotBuilt { .. }
+        | Error::ToolMissing { .. }
         | Error::NoReclaim
         | Error::NoVolumes => INCOMPLETE,
         Error::NoTerminal => USAGE,
@@ -62,6 +63,8 @@ mod tests {
             Error::BadVolume { path: path(), why: text() },
             Error::NoVolumes,
             Error::QemuMissing("qemu"),
+            Error::ToolMissing { tool: "tool", package: "package" },
+            Error::ImageNotMade { tool: "tool", said: text(), advice: "help" },
             Error::NotAProgram { path: path(), why: text() },
             Error::TooLittleMemory { given: 1, why: text() },
             Error::TimedOut(std::time::Duration::from_secs(1)),

@@ -1,6 +1,6 @@
 //! The command `ebb`: runs Linux programs on the Ebb kernel, in QEMU.
 //!
-//! One file per subcommand: [`run`], [`shell`], [`tour`], [`doctor`]. What they share: which machine to start
+//! One file per subcommand: [`run`], [`shell`], [`image`], [`tour`], [`doctor`]. What they share: which machine to start
 //! ([`machine`]), signals of the host ([`signals`]), and the exit code of every failure ([`exit_code`]). All the work is
 //! done by the crate `ebb-guest`.
 
@@ -9,6 +9,7 @@
 mod doctor;
 mod exit_code;
 mod group;
+mod image;
 mod machine;
 mod run;
 mod shell;
@@ -33,8 +34,11 @@ enum Command {
     /// Run one program and exit with its code.
     #[command(after_help = exit_code::TABLE, args_override_self = true)]
     Run(run::Arguments),
-    /// An interactive BusyBox shell with job control.
+    /// An interactive shell with job control.
     Shell(shell::Arguments),
+    /// Make root file systems for `ebb run` and `ebb shell`.
+    #[command(args_override_self = true)]
+    Image(image::Arguments),
     /// A short tour of Ebb in BusyBox sh.
     Tour(tour::Arguments),
     /// What is missing on this machine, and the command that gets it.
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
     let outcome = match command_line.command {
         Command::Run(arguments) => run::run(arguments),
         Command::Shell(arguments) => shell::shell(&arguments),
+        Command::Image(arguments) => image::image(arguments),
         Command::Tour(arguments) => tour::tour(&arguments),
         Command::Doctor => Ok(doctor::doctor()),
     };

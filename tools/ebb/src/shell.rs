@@ -1,4 +1,4 @@
-//! `ebb shell`: BusyBox's shell on the machine's console, and this terminal for it.
+//! `ebb shell`: a shell on the machine's console, and this terminal for it: BusyBox's, or root's login shell of a root file system.
 
 use crate::machine::MachineArguments;
 use crate::signals;
@@ -41,8 +41,6 @@ pub fn shell(arguments: &Arguments) -> Result<u8> {
         "HOME=/root".into(),
         "USER=root".into(),
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into(),
-        "/bin/sh".into(),
-        "-l".into(),
     ];
     let root = arguments.rootfs.as_deref().map(RootImage::at).transpose()?.flatten();
     let has_shell = |rootfs: &PathBuf| rootfs.is_dir() && rootfs.join("bin/sh").symlink_metadata().is_ok();

@@ -5,7 +5,8 @@ mod power;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -110,20 +111,53 @@ fn what_bypasses_the_cache_or_was_synchronised_through_an_overlay_is_on_the_disk
     }
 }
 
-#[test]
-#[ignore = "starts a machine"]
-fn a_root_can_be_written() {
-    let directory = tempfile::tempdir().unwrap();
-    let root = directory.path().join("root");
+/// A root file system with BusyBox as its shell.
+fn root_with_busybox(at: &Path) -> PathBuf {
+    let root = at.join("root");
     fs::create_dir_all(root.join("bin")).unwrap();
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists());
     fs::copy(busybox.expect("package busybox-static"), root.join("bin/busybox")).unwrap();
     std::os::unix::fs::symlink("busybox", root.join("bin/sh")).unwrap();
-    let image = directory.path().join("root.ext4");
+    root
+}
+
+fn image_of(root: &Path, at: &Path) -> String {
+    let image = at.join("root.ext4");
     let mut command = Command::new("/usr/sbin/mke2fs");
-    command.args(["-q", "-F", "-t", "ext4", "-d"]).arg(&root).arg(&image).arg("32M").stdout(Stdio::null());
+    command.args(["-q", "-F", "-t", "ext4", "-d"]).arg(root).arg(&image).arg("32M").stdout(Stdio::null());
     assert!(command.status().expect("package e2fsprogs").success());
-    let image = image.to_str().unwrap();
+    image.to_str().unwrap().to_owned()
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn a_root_that_stays_has_its_own_shell_and_an_empty_directory_for_what_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = root_with_busybox(directory.path());
+    fs::create_dir_all(root.join("run")).unwrap();
+    fs::create_dir_all(root.join("etc")).unwrap();
+    fs::write(root.join("etc/passwd"), "nobody:x:65534:65534::/:/bin/none\nroot:x:0:0:root:/root:/bin/own\n").unwrap();
+    let script = "#!/bin/sh\necho own $1; busybox ls -1A /run; echo x >/run/left; echo kept >/kept; busybox ls -1A /run; exit 5\n";
+    fs::write(root.join("bin/own"), script).unwrap();
+    fs::set_permissions(root.join("bin/own"), fs::Permissions::from_mode(0o755)).unwrap();
+    let image = image_of(&root, directory.path());
+    for _ in 0..2 {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+        command.args(["shell", "--rootfs", &format!("{image}:rw")]).stdin(Stdio::null());
+        let output = command.output().expect("ebb can be started");
+        let said = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+        assert_eq!((said.as_str(), output.status.code()), ("own -l\nlock\nleft\nlock\n", Some(5)));
+        check(&image);
+        assert_eq!(content(&image, "kept"), b"kept\n");
+    }
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn a_root_can_be_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = root_with_busybox(directory.path());
+    let image = &image_of(&root, directory.path());
     let run = |options: &[&str], access: &str, script: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
         command.args(["run", "--timeout", "300s"]).args(options).args(["--rootfs", &format!("{image}{access}")]);

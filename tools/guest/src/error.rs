@@ -133,6 +133,26 @@ pub enum Error {
         log: Option<String>,
     },
 
+    /// A tool of the host's that makes images is not installed.
+    #[error("{tool} is not on this machine (on Debian and Ubuntu: apt-get install {package})")]
+    ToolMissing {
+        /// The tool, or a file that it needs.
+        tool: &'static str,
+        /// The package that has it.
+        package: &'static str,
+    },
+
+    /// A tool that makes images failed.
+    #[error("{said}\n{tool} failed; {advice}")]
+    ImageNotMade {
+        /// The tool.
+        tool: &'static str,
+        /// The last of what it wrote.
+        said: String,
+        /// What may help.
+        advice: &'static str,
+    },
+
     /// An operation on the host failed.
     #[error("{doing}: {error}")]
     Io {

@@ -12,9 +12,10 @@ use crate::line::{LineWriter, read_lines};
 use crate::program::{Input, Program};
 use crate::qemu::{Ports, Qemu, lacks_memory};
 use crate::statistics::Statistics;
-use crate::{ConsoleUse, Error, Machine, Result};
+use crate::{ConsoleUse, Error, Kernel, Machine, Result};
 use ebb_protocol::flow::{Line, Window};
 use ebb_protocol::{Exit, OutputStream, StartError, ToGuest, ToHost};
+use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
@@ -346,16 +347,17 @@ impl Guest {
     }
 }
 
-/// Writes the archive, with the agent, and checks that machine has room for it.
+/// Writes the archive, with the agent and what a Linux kernel needs for disks, and checks that machine has room for it.
 fn write_image(machine: &Machine, image: &Image, archive: &Path) -> Result<()> {
     let agent_path = Path::new(crate::image::AGENT_PATH);
-    let bytes = if image.has_program(agent_path) {
-        image.write_to(archive)?
-    } else {
-        let mut image = image.clone();
-        image.add_agent(None)?;
-        image.write_to(archive)?
-    };
+    let mut image = Cow::Borrowed(image);
+    if !image.has_program(agent_path) {
+        image.to_mut().add_agent(None)?;
+    }
+    if let (Kernel::Linux(kernel), false) = (&machine.kernel, machine.disks.is_empty()) {
+        image.to_mut().add_disk_modules(kernel)?;
+    }
+    let bytes = image.write_to(archive)?;
     let needed = machine.kernel.own_memory_bytes().saturating_add(machine.kernel.unpacking_memory_bytes(bytes));
     if needed > machine.memory.bytes() {
         let why = format!(

@@ -19,6 +19,7 @@ pub mod artifacts;
 pub mod bare;
 pub mod console;
 mod cpus;
+pub mod debian;
 mod disk;
 mod error;
 mod guest;
@@ -36,6 +37,7 @@ mod volume;
 
 pub use accel::Accel;
 pub use cpus::Cpus;
+pub use debian::Debian;
 pub use disk::Disk;
 pub use ebb_protocol::{Exit, OutputStream};
 pub use error::{Error, Result};

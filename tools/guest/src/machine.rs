@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// An amount of memory in MiB.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mebibytes(pub u64);
 
 impl Mebibytes {

@@ -34,7 +34,8 @@ pub fn firmware(qemu: &Path) -> Vec<OsString> {
     rom.filter(|rom| rom.is_file()).map_or_else(Vec::new, |rom| vec!["-bios".into(), rom.into()])
 }
 
-fn find_in_path(name: &str) -> Option<PathBuf> {
+/// A program of the host's by its name.
+pub(crate) fn find_in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file())
 }

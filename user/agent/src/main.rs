@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `agent root DEVICE TYPE ...` | makes the file system on DEVICE its root, with what is written kept in memory (or there, with the option `rw`), and goes on as the rest says |
 //! | `agent serve` | runs programs for the host, one after the other, until the host says to power off |
-//! | `agent shell [NAME=VALUE...] PROGRAM [ARGS...]` | runs one program on the console with job control, then powers off |
+//! | `agent shell [NAME=VALUE...] [PROGRAM [ARGS...]]` | runs one program (root's login shell, if none is named) on the console with job control, then powers off |
 //! | `agent session TERMINAL PROGRAM ARGV0 [ARGS...]` | becomes PROGRAM, leader of a new session with this terminal |
 //! | `agent group DIRECTORY STDERR PROGRAM ARGV0 [ARGS...]` | enters a control group and becomes PROGRAM, with this standard error |
 //!
@@ -17,6 +17,7 @@
 mod children;
 mod group;
 mod line;
+mod modules;
 mod mounts;
 mod power;
 mod root;
@@ -39,7 +40,9 @@ fn main() -> ExitCode {
     let mut root = Root::of_archive(own_path);
     if mode.as_deref().is_some_and(|mode| mode == "root") {
         let entered = match &rest[..] {
-            [device, kind, options, ..] => root::enter(device, kind, options, &root.own_path),
+            [device, kind, options, ..] => {
+                modules::load().and_then(|()| root::enter(device, kind, options, &root.own_path))
+            }
             _ => Err(std::io::Error::other("`root` wants a device, a type and options")),
         };
         root = match entered {
@@ -63,6 +66,9 @@ fn main() -> ExitCode {
     }
     let serves = |root: Root, serve: &dyn Fn(&OsStr) -> std::io::Result<()>| {
         mounts::mount_what_is_missing();
+        if root.is_entered {
+            mounts::mount_run();
+        }
         let mounted = volumes.iter().try_for_each(|volume| volumes::mount_one(volume));
         let served = mounted.and_then(|()| serve(&root.own_path));
         power::off_after(served.and(root.leave()))

@@ -1,4 +1,4 @@
-//! The file systems that programs expect: `/dev`, `/dev/pts`, `/proc`, `/sys`, `/tmp`.
+//! The file systems that programs expect: `/dev`, `/dev/pts`, `/dev/shm`, `/proc`, `/sys`, `/tmp`, and `/run` where the root is on a disk.
 //!
 //! Ebb mounts `/dev` itself, Linux mounts nothing: so each is mounted only where its sign of life is missing. What cannot
 //! be mounted is not fatal; a program that needs it will say so.
@@ -26,9 +26,13 @@ impl Mount {
     }
 }
 
-const MOUNTS: [Mount; 4] = [
-    Mount { kind: "devtmpfs", target: "/dev", sign: "/dev/ttyS1" },
+const DEVICES: Mount = Mount { kind: "devtmpfs", target: "/dev", sign: "/dev/ttyS1" };
+
+const MOUNTS: [Mount; 5] = [
+    DEVICES,
     Mount { kind: "devpts", target: "/dev/pts", sign: "/dev/pts/ptmx" },
+    // Where the kernel has this directory, it is in memory as it is.
+    Mount { kind: "tmpfs", target: "/dev/shm", sign: "/dev/shm" },
     Mount { kind: "proc", target: "/proc", sign: "/proc/self" },
     Mount { kind: "sysfs", target: "/sys", sign: "/sys/kernel" },
 ];
@@ -51,6 +55,27 @@ const LINKS: [(&str, &str); 4] = [
 /// Mounts the control groups, of version 2.
 pub fn mount_control_groups() -> io::Result<()> {
     CONTROL_GROUPS.mount_if_missing()
+}
+
+/// Mounts the devices, if the kernel did not: what is on one can be mounted then.
+pub fn mount_devices() -> io::Result<()> {
+    DEVICES.mount_if_missing()
+}
+
+/// Mounts an empty `/run`, where a root file system that outlives the machine has one: what was in it told of processes of an earlier boot.
+pub fn mount_run() {
+    if !Path::new("/run").is_dir() {
+        return;
+    }
+    let locks = Path::new("/run/lock");
+    let mounted = mount("tmpfs", "/run", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, Some(c"mode=755"));
+    let made = mounted.map_err(io::Error::from).and_then(|()| {
+        fs::create_dir(locks)?;
+        fs::set_permissions(locks, fs::Permissions::from_mode(0o1777))
+    });
+    if let Err(error) = made {
+        eprintln!("ebb agent: cannot mount /run: {error}");
+    }
 }
 
 /// Mounts what is not mounted yet, and makes `/tmp` writable for everyone.

@@ -3,7 +3,7 @@
 //! The kernel starts the agent from the archive that the host made. Here the image is mounted (under an overlay whose upper layer is a tmpfs, if it is only read), and becomes the root of the agent and of all that it
 //! starts. The archive stays where it is, out of their reach; the agent goes back there to unmount what was written.
 
-use crate::children;
+use crate::{children, mounts};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -23,6 +23,8 @@ const WRITTEN: &str = "rw";
 pub struct Root {
     /// Where the agent and what it starts find the agent.
     pub own_path: OsString,
+    /// It is not the archive.
+    pub is_entered: bool,
     /// The archive's root directory, where the image itself is written.
     outside: Option<OwnedFd>,
 }
@@ -30,7 +32,7 @@ pub struct Root {
 impl Root {
     /// The root that the machine starts with.
     pub fn of_archive(own_path: OsString) -> Self {
-        Root { own_path, outside: None }
+        Root { own_path, is_entered: false, outside: None }
     }
 
     /// Ends all other processes and unmounts the image, if it is written, so that nothing is left for who mounts it next.
@@ -54,6 +56,7 @@ impl Root {
 /// Makes what is on `device` (or what the server of that name has), a file system of the type `kind`, the root. The agent, which is the file `own_path`, is there as well.
 pub fn enter(device: &OsStr, kind: &OsStr, options: &OsStr, own_path: &OsStr) -> io::Result<Root> {
     let [lower, memory, merged] = ["image", "memory", "merged"].map(|name| Path::new(PLACE).join(name));
+    mounts::mount_devices()?;
     for directory in [&lower, &memory, &merged] {
         fs::create_dir_all(directory)?;
     }
@@ -71,7 +74,7 @@ pub fn enter(device: &OsStr, kind: &OsStr, options: &OsStr, own_path: &OsStr) ->
         let outside = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         change_to(&lower)?;
         // It is not in there, and is not put there.
-        return Ok(Root { own_path: "/proc/self/exe".into(), outside: Some(outside) });
+        return Ok(Root { own_path: "/proc/self/exe".into(), is_entered: true, outside: Some(outside) });
     }
     mount("tmpfs", &memory, "tmpfs", MountFlags::empty(), nothing)?;
     let [upper, work] = ["upper", "work"].map(|name| memory.join(name));
@@ -92,7 +95,7 @@ pub fn enter(device: &OsStr, kind: &OsStr, options: &OsStr, own_path: &OsStr) ->
     mount("overlay", &merged, "overlay", MountFlags::empty(), Some(&*options))
         .map_err(|error| context("laying memory over", error.into()))?;
     change_to(&merged)?;
-    Ok(Root::of_archive(own_path.as_os_str().to_owned()))
+    Ok(Root { own_path: own_path.as_os_str().to_owned(), is_entered: true, outside: None })
 }
 
 fn change_to(directory: &Path) -> io::Result<()> {

@@ -25,9 +25,9 @@ pub fn run_on_console(own_path: &OsStr, arguments: &[OsString], boot_ns: u64) ->
     let mut notice = ChildNotice::install()?;
     let mut line = Line::open()?;
     let terminal = session::open_terminal(Path::new(TERMINAL))?;
-    let Some((program, program_arguments)) = program.split_first() else {
-        return Err(io::Error::other("no program to run"));
-    };
+    let login = [login_shell(), OsString::from("-l")];
+    let program = if program.is_empty() { &login } else { program };
+    let (program, program_arguments) = (&program[0], &program[1..]);
     line.send(&ToHost::Ready { boot_ns })?;
 
     let child = session::command(own_path, Path::new(TERMINAL), program, program)
@@ -63,6 +63,13 @@ pub fn run_on_console(own_path: &OsStr, arguments: &[OsString], boot_ns: u64) ->
     };
     children::kill_all_others();
     line.send(&ToHost::Exited(exit))
+}
+
+/// The shell that root's line in `/etc/passwd` names, if it is there.
+fn login_shell() -> OsString {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = users.lines().find(|line| line.starts_with("root:")).and_then(|line| line.rsplit(':').next());
+    named.filter(|shell| Path::new(shell).is_file()).unwrap_or("/bin/sh").into()
 }
 
 fn split_variable(variable: &OsStr) -> Option<(&OsStr, &OsStr)> {

@@ -12,6 +12,7 @@ pub mod busybox;
 pub mod cpio;
 pub mod elf;
 pub mod host_program;
+mod modules;
 pub mod rootfs;
 mod tree;
 

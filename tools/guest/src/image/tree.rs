@@ -15,6 +15,9 @@ use std::path::{Component, Path, PathBuf};
 /// Where the agent lies in every guest.
 pub(crate) const AGENT_PATH: &str = "/.ebb/agent";
 
+/// Where the modules lie that the agent has a Linux kernel load, in the order of their names.
+pub(crate) const MODULES_PATH: &str = "/.ebb/modules";
+
 /// How many symbolic links one path may lead through, as in Linux.
 const MAX_SYMLINKS: usize = 40;
 
