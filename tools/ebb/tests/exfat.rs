@@ -84,7 +84,7 @@ fn check(image: &Path) {
 #[ignore = "starts a machine"]
 fn the_guest_writes_exfat() {
     let directory = tempfile::tempdir().unwrap();
-    for options in ["-c 512", "-c 4K", "-c 128K"] {
+    for options in ["-c 512", "-c 4K", "-c 32K"] {
         let (disk, _) = make(options);
         let image = directory.path().join("image");
         fs::write(&image, &disk.bytes).unwrap();
