@@ -85,7 +85,11 @@ pub(crate) fn units(name: &[u8]) -> Option<Vec<u16>> {
 pub(crate) fn new_units(name: &[u8]) -> Result<Vec<u16>, Error> {
     const FORBIDDEN: [char; 9] = ['"', '*', '/', ':', '<', '>', '?', '\\', '|'];
     let text = core::str::from_utf8(name).map_err(|_| Error::Invalid)?.trim_end_matches('.');
-    if text.is_empty() || text.contains(|char: char| char < ' ' || FORBIDDEN.contains(&char)) {
+    // Of a name of dots nothing is left: so it is none, as on Linux.
+    if text.is_empty() {
+        return Err(Error::NotFound);
+    }
+    if text.contains(|char: char| char < ' ' || FORBIDDEN.contains(&char)) {
         return Err(Error::Invalid);
     }
     let units: Vec<u16> = text.encode_utf16().collect();
@@ -115,6 +119,8 @@ mod tests {
     fn dots_at_the_end_do_not_count() {
         assert_eq!(units(b"a.b.."), units(b"a.b"));
         assert_eq!(units(b"..."), None);
+        assert_eq!(new_units(b"..."), Err(Error::NotFound));
+        assert_eq!(new_units(b"a?"), Err(Error::Invalid));
         assert_eq!(units(b"\xff"), None);
         assert_eq!(units("\u{1f600}".as_bytes()).unwrap().len(), 2);
         assert_eq!(text(&[0xd83d, 0xde00, 0xd83d]), "\u{1f600}\u{fffd}");
