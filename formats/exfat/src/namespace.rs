@@ -276,6 +276,7 @@ impl<S: Store> Transaction<'_, S> {
         }
         let existing = existing.filter(|other| other.number != moved.number);
         // It is gone from where it was before it is anywhere else, so that it is never in two places.
+        let leaves = self.when(&places, When::Early)?;
         self.remove(from, &moved)?;
         let is_same_directory = to.is_none();
         let target = to.unwrap_or(from);
@@ -293,7 +294,7 @@ impl<S: Store> Transaction<'_, S> {
                 (Room { at: other.name.1, places }, When::Late)
             }
             None => {
-                // What is in the same sector is written at once.
+                // What is in the same sector is written at once: when the old entries go.
                 let sector = moved.name.1 / ENTRIES;
                 let is_in_one = (moved.name.1 + moved.entries - 1) / ENTRIES == sector;
                 let near = match is_same_directory && is_in_one {
@@ -301,7 +302,7 @@ impl<S: Store> Transaction<'_, S> {
                     false => None,
                 };
                 match near {
-                    Some(room) => (room, When::Early),
+                    Some(room) => (room, leaves),
                     None => (self.make_room(target, renamed.len() as u32)?, When::Late),
                 }
             }
