@@ -81,21 +81,19 @@ impl<S: Store> Transaction<'_, S> {
                 Ok(0) => break,
                 Ok(got) => have += u64::from(got),
                 // What there was room for is something. Nothing is half done where that is found out.
-                Err(Error::NoSpace) if have << bits > range.start => break,
+                Err(Error::NoSpace) if pieces > 0 || have << bits > range.start => break,
                 Err(error) => return Err(error),
             }
             pieces += 1;
         }
+        // What was taken is the file's also where that is not as far as the range yet: it would be taken again.
         let reached = range.end.min(have << bits);
-        if reached <= range.start {
-            return Ok(range.start);
-        }
         content.node.size = content.node.size.max(reached);
         content.node.chain.bytes = content.node.size;
         if what == Purpose::Written {
             content.node.written = content.node.written.max(reached);
         }
-        Ok(reached)
+        Ok(reached.max(range.start))
     }
 
     /// Puts clusters behind those that a file has; how many, 0 if something else has to come first that was begun. `last` is the last of them, if that is known.

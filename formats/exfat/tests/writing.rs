@@ -287,6 +287,38 @@ fn random_work_leaves_what_a_model_has() {
 }
 
 #[test]
+fn what_is_allocated_far_behind_the_end_is_taken_once() {
+    // So far that no single change gets there, with a file in one piece and one in many.
+    const FAR: u64 = 5 << 20;
+    for is_scattered in [false, true] {
+        let disk = Disk::make("-c 512 --boundary-align=64K", 16 << 20).bytes;
+        let mut machine = Machine::open(disk, true).unwrap();
+        let number = machine.create("/long", false).unwrap();
+        if is_scattered {
+            let other = machine.create("/other", false).unwrap();
+            for part in 0..200 {
+                machine.write_file(number, part * 512, &[1; 512]).unwrap();
+                machine.write_file(other, part * 512, &[2; 512]).unwrap();
+            }
+        }
+        let before = u64::from(machine.usage.free());
+        let size = machine.node(number).unwrap().size;
+        machine.allocate_ahead(number, FAR..FAR + 700).unwrap();
+        machine.commit();
+        assert_eq!(machine.node(number).unwrap().size, FAR + 700);
+        let taken = before - u64::from(machine.usage.free());
+        assert_eq!(taken, (FAR + 700).div_ceil(512) - size.div_ceil(512));
+        check(&machine.blocks.disk, "far behind the end");
+        let again = Machine::open(machine.blocks.disk.clone(), true).unwrap();
+        assert_eq!(again.usage.free(), machine.usage.free());
+        // What there is no room for takes nothing.
+        let free = machine.usage.free();
+        assert_eq!(machine.allocate_ahead(number, 30 << 20..31 << 20), Err(Error::NoSpace));
+        assert_eq!(machine.usage.free(), free);
+    }
+}
+
+#[test]
 fn full_disks_lose_nothing() {
     let disk = Disk::make("-c 1K --boundary-align=64K", 1 << 20).bytes;
     let mut work = Work::new(disk, Model::new(), 99, true, 60_000);

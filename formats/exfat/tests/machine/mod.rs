@@ -330,6 +330,15 @@ impl Machine {
         Ok(())
     }
 
+    /// Makes a file longer, from somewhere on, which may be behind its end.
+    pub fn allocate_ahead(&mut self, number: u64, range: std::ops::Range<u64>) -> Result<(), Error> {
+        let mut at = range.start;
+        while at < range.end {
+            at = self.allocate(number, at..range.end, Purpose::Ahead)?;
+        }
+        Ok(())
+    }
+
     pub fn resize(&mut self, number: u64, size: u64) -> Result<(), Error> {
         let now = self.node(number)?.size;
         if size > now {

@@ -487,8 +487,10 @@ impl<F: Format> Node<F> {
             writing = self.lock_content(&volume, cx)?;
         }
         let what = if keeps_size { Allocation::AheadOfEnd } else { Allocation::Ahead };
-        let mut at = if *done > 1 { *done } else { range.start };
         let file = self.file.get(cx);
+        // A file without holes has what is between its end and the range as well.
+        let from = if F::HAS_HOLES { range.start } else { range.start.min(file.size()) };
+        let mut at = if *done > 1 { *done } else { from };
         while fills && at < range.end {
             let change = Change::Allocate(file.number, at..range.end, what);
             let (change, _) = volume.change(cx, &change, |change, _| {
