@@ -319,12 +319,12 @@ impl Exfat {
             (entry.at.clone(), entry.unfolded, entry.known.share())
         };
         let through = self.through(view);
-        let (place, node) = match at {
-            At::Here(node) => (None, node),
-            At::Place(Some(place)) => (Some(place), self.file_system.node(&through, place)?),
-            At::Place(None) => (None, self.file_system.node(&through, self.file_system.root())?),
+        let (stands, node) = match at {
+            At::Here(node) => (Stands::Nowhere, node),
+            At::Place(Some(place)) => (Stands::At(place), self.file_system.node(&through, place)?),
+            At::Place(None) => (Stands::Root, self.file_system.node(&through, self.file_system.root())?),
         };
-        Ok(Now { place, node, unfolded, known })
+        Ok(Now { stands, node, unfolded, known })
     }
 
     /// The file whose entries are at a place comes into memory.
@@ -362,9 +362,10 @@ impl Exfat {
         change: impl FnOnce(&mut Transaction<'_, Through<'_, 'v>>, &mut Directory<'_>) -> Result<T, Error>,
     ) -> Said<T> {
         let now = self.entry(number, view)?;
+        let place = now.stands.of_directory()?;
         let known = now.known.get(view.cx());
         known.names.with(&self.turns, view, |index| {
-            let mut directory = Directory::new(now.place, now.node, index);
+            let mut directory = Directory::new(place, now.node, index);
             let value = change(tx, &mut directory)?;
             all.changed_directory(self, number, directory);
             Ok::<T, Problem>(value)
@@ -386,9 +387,11 @@ impl Exfat {
             let mut content = Content { node: now.node, index, unfolded: now.unfolded };
             let value = change(tx, &mut content)?;
             let Content { node, unfolded, .. } = content;
-            match now.place {
-                Some(place) => tx.save(place, &node)?,
-                None => all.effects.push(Effect::At(number, At::Here(node.clone()))),
+            match now.stands {
+                Stands::At(place) => tx.save(place, &node)?,
+                Stands::Nowhere => all.effects.push(Effect::At(number, At::Here(node.clone()))),
+                // It is no file.
+                Stands::Root => return Err(Problem::Errno(Errno::EISDIR)),
             }
             all.effects.push(Effect::Unfolded(number, unfolded));
             all.done.touched.push((number, self.metadata(&node)));
@@ -429,7 +432,7 @@ impl Exfat {
             Change::Rename(from, to, how) => self.rename(tx, from, to, how, view, all)?,
             Change::Keep(number, ref metadata, _) => {
                 let now = self.entry(number, view)?;
-                if let Some(place) = now.place {
+                if let Stands::At(place) = now.stands {
                     let mut node = now.node;
                     let is_read_only = !node.is_directory && metadata.mode & 0o222 == 0;
                     tx.describe(&mut node, is_read_only, time(metadata.accessed), time(metadata.modified));
@@ -513,6 +516,7 @@ impl Exfat {
             return Err(Problem::Errno(Errno::EINVAL));
         }
         let target = self.entry(to, view)?;
+        let place = target.stands.of_directory()?;
         let known = target.known.get(view.cx());
         let mut changed = None;
         let renamed = if from == to {
@@ -520,7 +524,7 @@ impl Exfat {
         } else {
             known.names.with(&self.turns, view, |index| {
                 self.in_directory(tx, from, view, all, |tx, directory| {
-                    let mut target = Directory::new(target.place, target.node, index);
+                    let mut target = Directory::new(place, target.node, index);
                     let renamed = tx.rename(directory, old, Some(&mut target), new)?;
                     changed = Some((target.change, target.node));
                     Ok(renamed)
@@ -577,10 +581,31 @@ impl Exfat {
 
 /// A file that is in memory, as it is now.
 struct Now {
-    place: Option<u64>,
+    stands: Stands,
     node: Node,
     unfolded: u32,
     known: StrongRc<Known>,
+}
+
+/// Where on the disk it stands what a file is.
+#[derive(Clone, Copy)]
+enum Stands {
+    /// Nobody says what the root directory is.
+    Root,
+    At(u64),
+    /// It has no name any more.
+    Nowhere,
+}
+
+impl Stands {
+    /// The place of a directory's entries, none of the root's. One that was removed gets no names: nobody could ever find them.
+    fn of_directory(self) -> Said<Option<u64>> {
+        match self {
+            Stands::Root => Ok(None),
+            Stands::At(place) => Ok(Some(place)),
+            Stands::Nowhere => Err(Problem::Errno(Errno::ENOENT)),
+        }
+    }
 }
 
 /// What comes of a change.
