@@ -343,8 +343,25 @@ impl<F: Format> Node<F> {
         Err(volume.others_first(cx))
     }
 
+    /// Where a file that can have no holes gets longer, and all of it was written, so is the rest of its last page. A mapping may write to that page already: nothing says when it writes behind the old end.
+    fn fill_last_page(&self, volume: &Volume<F>, size: u64, cx: &Cx) -> Step<()> {
+        let file = self.file.get(cx);
+        let old = file.size();
+        let end = size.min(old.next_multiple_of(PAGE));
+        if old >= end || volume.ask(cx, |format, view| format.written_until(&file.node, view))? < old {
+            return Ok(());
+        }
+        let content = self.content(cx)?;
+        content.page_to_write(page_index(old)?, cx)?;
+        if self.allocate_to_write(volume, &content, old..end, cx)? < end {
+            return Err(volume.others_first(cx));
+        }
+        Ok(())
+    }
+
     /// Gives a file that can have no holes a length that it has blocks for.
     fn lengthen(&self, volume: &Volume<F>, size: u64, cx: &Cx) -> Step<()> {
+        self.fill_last_page(volume, size, cx)?;
         let file = self.file.get(cx);
         while file.size() < size {
             let start = file.size();
@@ -487,6 +504,9 @@ impl<F: Format> Node<F> {
             writing = self.lock_content(&volume, cx)?;
         }
         let what = if keeps_size { Allocation::AheadOfEnd } else { Allocation::Ahead };
+        if !F::HAS_HOLES {
+            self.fill_last_page(&volume, range.end, cx)?;
+        }
         let file = self.file.get(cx);
         // A file without holes has what is between its end and the range as well.
         let from = if F::HAS_HOLES { range.start } else { range.start.min(file.size()) };
