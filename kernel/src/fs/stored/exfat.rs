@@ -706,13 +706,26 @@ impl Format for Exfat {
     fn is_true(&self, changes: &Changes) {
         let Changes::Ordered(changes, Effects(effects)) = changes else { return };
         self.usage.change(|usage| usage.apply(changes));
+        // What was found out is changed when the files are not locked any more: both locks are leaves.
+        let mut known = Vec::with_capacity(effects.len());
         self.files.with(|files| {
             files.0.with(|table| {
                 for effect in effects {
+                    if let Effect::Names(number, _) | Effect::Cut(number, ..) = effect {
+                        known.extend(table.entries.get(number).map(|entry| (entry.known.share(), effect)));
+                    }
                     apply(table, effect);
                 }
             });
         });
+        for (known, effect) in known {
+            known.with(|known| match effect {
+                // Where there is no memory for it the directory is looked through again.
+                Effect::Names(_, change) => known.names.change(|index| _ = index.change(change)),
+                Effect::Cut(_, left, _) => known.chain.change(|index| index.cut(*left)),
+                _ => {}
+            });
+        }
     }
 
     fn written_until(&self, file: &File, view: &View<'_>) -> Said<u64> {
@@ -853,24 +866,18 @@ impl Format for Exfat {
     }
 }
 
-/// What follows from a change is true from now on.
+/// What follows from a change is true of the files from now on.
 fn apply(table: &mut Table, effect: &Effect) {
     match effect {
-        Effect::Names(number, change) => {
-            if let Some(entry) = table.entries.get(number) {
-                // Where there is no memory for it the directory is looked through again.
-                entry.known.with(|known| known.names.change(|index| _ = index.change(change)));
-            }
-        }
+        Effect::Names(..) => {}
         Effect::At(number, at) => table.moved(*number, at.clone()),
         Effect::Unfolded(number, unfolded) => {
             if let Some(entry) = table.entries.get_mut(number) {
                 entry.unfolded = *unfolded;
             }
         }
-        Effect::Cut(number, left, tail) => {
+        Effect::Cut(number, _, tail) => {
             if let Some(entry) = table.entries.get_mut(number) {
-                entry.known.with(|known| known.chain.change(|index| index.cut(*left)));
                 entry.tails.extend(*tail);
             }
         }
