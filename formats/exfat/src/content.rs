@@ -2,7 +2,6 @@
 //!
 //! A file has as many clusters as its length says, and of them the first bytes were written ([`Node::written`]). What a file gets is put behind what it has; what is cut off is a [`Tail`], whose clusters are given back in steps.
 
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::chain::{Chain, ChainIndex, END};
@@ -45,13 +44,13 @@ impl Tail {
     }
 }
 
-/// So many pieces one change allocates at most, and so many clusters.
+/// So many pieces one change allocates at most, each of so many clusters.
 const PIECES: u32 = 16;
-const CLUSTERS: u32 = 1024;
+const CLUSTERS: u32 = 128;
 /// A change leaves off after so many blocks.
 const BLOCKS: usize = 64;
 /// So many entries of the FAT are written at most where clusters come to be a chain.
-const UNFOLDED_AT_ONCE: u32 = 1 << 14;
+const UNFOLDED_AT_ONCE: u32 = 1 << 10;
 /// So many clusters are given back in a step: of a chain, and of those that stand one after another.
 const FREED_AT_ONCE: u32 = 512;
 const CONTIGUOUS_AT_ONCE: u32 = 8192;
@@ -189,21 +188,23 @@ impl<S: Store> Transaction<'_, S> {
         let (mut cluster, mut left) = (tail.first, tail.count);
         // Those that stand one after another are given back together.
         let mut run: Option<(u32, u32)> = None;
-        let mut runs = Vec::new();
         let mut now = 0;
-        while left > 0 && now < FREED_AT_ONCE {
+        while left > 0 && now < FREED_AT_ONCE && self.changed_blocks() < BLOCKS {
             self.fs.check_cluster(cluster)?;
             match &mut run {
                 Some((first, count)) if *first + *count == cluster => *count += 1,
-                _ => runs.extend(run.replace((cluster, 1))),
+                _ => {
+                    if let Some((first, count)) = run.replace((cluster, 1)) {
+                        self.free(first, count)?;
+                    }
+                }
             }
             (left, now) = (left - 1, now + 1);
             if left > 0 {
                 cluster = self.linked(cluster)?;
             }
         }
-        runs.extend(run);
-        for (first, count) in runs {
+        if let Some((first, count)) = run {
             self.free(first, count)?;
         }
         Ok((left > 0).then_some(Tail { first: cluster, count: left, is_contiguous: false }))
