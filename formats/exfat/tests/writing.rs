@@ -444,6 +444,33 @@ fn power_cuts_lose_what_was_not_committed_at_most() {
     assert_eq!(cuts, 150);
 }
 
+#[test]
+fn a_file_that_moves_twice_never_has_two_names() {
+    let start = Disk::make("-c 4K", 8 << 20).bytes;
+    let mut machine = Machine::open(start, true).unwrap();
+    machine.create("/from", true).unwrap();
+    machine.create("/to", true).unwrap();
+    // What is behind entries that were in use is seen.
+    machine.create("/to/old", false).unwrap();
+    machine.remove("/to/old").unwrap();
+    let number = machine.create("/from/file", false).unwrap();
+    machine.write_file(number, 0, &[3; 9000]).unwrap();
+    machine.commit();
+    let (start, before) = (machine.blocks.disk.clone(), machine.log.len());
+    // To another directory, and then within a sector of that: both before a commit.
+    machine.rename("/from/file", "/to/one").unwrap();
+    // So there is no room where it was.
+    machine.create("/to/next", true).unwrap();
+    machine.rename("/to/one", "/to/a name that needs more entries").unwrap();
+    machine.commit();
+    let log = &machine.log[before..];
+    let mut random = Random::new(11);
+    for end in (0..=log.len()).cycle().take(200) {
+        let found = walk(&mut Machine::open(cut(&start, &log[..end], &mut random), true).unwrap()).unwrap();
+        assert!(found.values().flatten().count() <= 1, "cut at {end} of {}: {:?}", log.len(), found.keys());
+    }
+}
+
 /// What is on a disk that was told this: of what came after the last flush some sectors.
 fn cut(start: &[u8], log: &[Event], random: &mut Random) -> Vec<u8> {
     const SECTOR: usize = 512;
