@@ -14,7 +14,7 @@ use refs::{SpinGuard, SpinLock, StrongRc, TempRc, Waker};
 use super::fasync::{Registration, SignalTarget};
 use super::file_end::{OtherEnd, UnseenEnd};
 use super::inode_file::InodeFile;
-use super::notify;
+use super::notify::{self, dnotify};
 use super::{FileEnd, FileKind, Inode, Location, VfsCaller};
 use crate::block::{Depth, SyncProgress};
 use crate::error::{Errno, Result};
@@ -550,6 +550,9 @@ impl Drop for OpenFile {
         }
         if notify::is_anything_watched() {
             self.end_with_watchers();
+        }
+        if self.has_watched.load(Ordering::Relaxed) {
+            dnotify::forget(self);
         }
         let flags = self.flags();
         if flags.only_reads() {

@@ -63,13 +63,17 @@ fn take_owed(me: &Current, cx: &Cx) -> Result<Owed> {
 
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
 pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
-    sched::work_at_ends(tasks::current(cx));
+    // For one thread of several others may wait until it has let go of what they share.
+    if me.process(cx).is_ok_and(|process| process.is_exiting()) {
+        sched::work_at_ends(tasks::current(cx));
+    }
     // What one thread leaves behind, no other is to see that runs on.
     while me.process(cx).is_ok_and(|process| is_to_tell_others(&process, cx)) {
         sched::pause_in_end_async(cx);
     }
     release_futexes_async(cx, me);
     let Ok(held) = let_go(me, cx) else { return };
+    sched::work_at_ends(tasks::current(cx));
     // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.
     if let Some(files) = held.files {
         FileTable::leave_async(cx, files);

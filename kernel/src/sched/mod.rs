@@ -598,7 +598,9 @@ pub fn works_at_ends(cx: &Cx) -> bool {
 /// Others may have their turn in the midst of an end. Who began its turn as a task that others wait for, and then to [work at ends](work_at_ends), has no more of it: it goes on in
 /// turns of [`ENDS_SLICE`].
 pub fn pause_in_end_async(cx: &mut Cx) {
-    if works_at_ends(cx) && !SCHEDULER.cores[frame::cpu::current(cx)].look(|queue| queue.runs_end()) {
+    let is_fair_end = |words: &SchedWords| Words(words).works_at_ends() && !Words(words).is_real_time();
+    let begins = tasks::current(cx).sched().is_some_and(is_fair_end);
+    if begins && !SCHEDULER.cores[frame::cpu::current(cx)].look(|queue| queue.runs_end()) {
         tasks::yield_async(cx);
     } else {
         tasks::pause_async(cx);

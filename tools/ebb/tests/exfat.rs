@@ -1,7 +1,6 @@
 //! exFAT in the guest. These tests start machines: see `command.rs`.
 
 #[path = "../../../formats/exfat/tests/disk/mod.rs"]
-#[allow(dead_code, reason = "the tests of the format use the rest")]
 mod disk;
 mod power;
 

@@ -331,6 +331,8 @@ impl File for EvdevFile {
                 self.with(cx, |_, client| {
                     taken[written..].iter().rev().for_each(|&stamped| client.queue.put_back(stamped, losses));
                 })?;
+                // Who found nothing meanwhile may find it now.
+                self.slot.readers.wake_all();
                 count += written * EVENT_BYTES;
                 return if count == 0 { Err(fault.into()) } else { Ok(count) };
             }

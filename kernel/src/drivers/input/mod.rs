@@ -408,10 +408,12 @@ impl Input {
 
     /// The device is gone: reads and requests of who has it open fail with ENODEV.
     pub fn unplug(self, cx: &Cx) {
-        let device = self.slot.state.lock(cx).device.take();
-        if let Some(node) = device.and_then(|device| device.node) {
+        // The node first: as soon as the slot is free another device may have it, which wants a node of the same name.
+        let node = self.slot.state.lock(cx).device.as_mut().and_then(|device| device.node.take());
+        if let Some(node) = node {
             devices::remove_node(&node, cx);
         }
+        drop(self.slot.state.lock(cx).device.take());
         self.slot.readers.wake_all();
     }
 }

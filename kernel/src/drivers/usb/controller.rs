@@ -448,7 +448,8 @@ impl Controller {
     /// Resets the device at a port; its speed.
     pub(super) fn reset_port_async(&mut self, cx: &mut Cx, wait: &mut dyn Wait, port: usize) -> Result<u8> {
         let seen = self.registers.port(port);
-        if seen & ENABLED == 0 {
+        // A device whose set-up failed may have an address by now.
+        if seen & ENABLED == 0 || self.ports[port].failures > 0 {
             self.registers.change_port(port, seen, PORT_RESET);
             let deadline = Timeline::Boot.now() + PORT_LIMIT;
             while self.registers.port(port) & (RESET_CHANGED | CONNECT_CHANGED) == 0 {

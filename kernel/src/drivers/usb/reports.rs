@@ -115,7 +115,7 @@ impl Reports {
             code::SUCCESS | code::SHORT => {}
             code if code::STOPPED.contains(&code) => return Ok(false),
             _ => {
-                self.errors += 1;
+                self.errors = self.errors.saturating_add(1);
                 self.has_stopped = true;
                 return Ok(false);
             }

@@ -1,6 +1,6 @@
 //! F_NOTIFY: a signal when something happens to a directory or to what is in it. See fcntl(2), "File and directory change notification".
 //!
-//! A watch belongs to a description and to a process' descriptors. It goes when that process closes any of its descriptors for that description, or ends, or with the event that it was for. So none is left when the description goes.
+//! A watch belongs to a description and to a process' descriptors. It goes when that process closes any of its descriptors for that description, or ends, or with the event that it was for. What a process left that ended while others had the description goes with the description.
 //! Nobody waits for it. What two processes want by the same description is two watches: so each piece of work on an inode's list is bounded by how many watches it looks at.
 
 use alloc::vec::Vec;
@@ -101,5 +101,15 @@ fn end_watch(open: &OpenFile, files: &FileTable) {
     let key = key_of(open, files);
     open.location.inode.with(|directory| {
         directory.watchers.change(key, FileEvents::empty(), |watcher| *watcher = None);
+    });
+}
+
+/// The description is about to die. A process that ended while others had it, too, may have left its watches.
+#[cold]
+pub fn forget(open: &OpenFile) {
+    let description = core::ptr::from_ref(open).addr();
+    open.location.inode.with(|directory| {
+        let all = Key::Signal(description, 0)..=Key::Signal(description, usize::MAX);
+        while directory.watchers.forget_some(all.clone()) {}
     });
 }

@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::ops::Bound;
+use core::ops::{Bound, RangeInclusive};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use frame::Cx;
@@ -130,6 +130,17 @@ impl Watchers {
             let list = place.take();
             self.settle(place, list.is_some());
             list
+        })
+    }
+
+    /// Some watchers of these are gone; whether there may be more.
+    pub(super) fn forget_some(&self, keys: RangeInclusive<Key>) -> bool {
+        self.list.with(|place| {
+            let Some(list) = place else { return false };
+            let some: Vec<Key> = list.range(keys).take(AT_ONCE).map(|(&key, _)| key).collect();
+            some.iter().for_each(|key| _ = list.remove(key));
+            self.settle(place, true);
+            some.len() == AT_ONCE
         })
     }
 
