@@ -12,6 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Args, Call, Entry};
 use crate::credentials::Capability;
 use crate::current::Current;
+use crate::drivers::loops;
 use crate::error::{Errno, Result};
 use crate::fs::file_system::wait_for_end;
 use crate::fs::types::{self, Made, Opening, Request};
@@ -251,7 +252,11 @@ fn umount(cx: &Cx, me: &Current, args: &Args) -> Step<(WeakRc<FileSystem>, bool)
         }
     }
     let file_system = found.mount.file_system.downgrade();
-    MOUNTS.detach(&found.mount, flags & abi::MNT_DETACH != 0, cx)?;
+    match MOUNTS.detach(&found.mount, flags & abi::MNT_DETACH != 0, cx) {
+        // The file of a loop device that was unmounted just now may be what is in the way.
+        Err(Errno::EBUSY) if loops::lets_go(cx) => return Err(Stop::Pause(Interruption::KillOnly)),
+        outcome => outcome?,
+    }
     Ok((file_system, flags & abi::MNT_DETACH == 0))
 }
 

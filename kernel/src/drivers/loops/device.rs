@@ -392,8 +392,8 @@ impl LoopDevice {
         // As long as it has a size.
         forget_async(cx, disk, true);
         self.sectors.store(0, Ordering::Relaxed);
-        self.state.lock(cx).is_ending = false;
         drop(bound);
+        self.state.lock(cx).is_ending = false;
         self.room.wake_all();
     }
 }

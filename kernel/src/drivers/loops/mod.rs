@@ -20,7 +20,7 @@ use frame::Cx;
 use linux_raw_sys::loop_device::{LOOP_CTL_ADD, LOOP_CTL_GET_FREE, LOOP_CTL_REMOVE};
 use refs::SpinLock;
 
-use crate::block::{self, Disk};
+use crate::block::{self, BlockDevice, Disk};
 use crate::error::Errno;
 use crate::fs::{DeviceNumber, File, FileEnd, OpenFlags, VfsCaller, devices};
 use crate::reclaim::Held;
@@ -86,6 +86,11 @@ fn make(number: u32, cx: &Cx) -> Step<()> {
         known.has_node = true;
     }
     Ok(())
+}
+
+/// Whether a device is about to let its file go.
+pub fn lets_go(cx: &Cx) -> bool {
+    KNOWN.lock(cx).values().any(|known| known.device.lets_go())
 }
 
 /// Opens the device of that number.

@@ -80,11 +80,8 @@ impl Controller {
     /// Of the device: it has no slot any more.
     pub(super) fn attach_async(&mut self, cx: &mut Cx, wait: &mut dyn Wait, port: usize) -> Result<u8> {
         let speed = self.reset_port_async(cx, wait, port)?;
-        // Before the controller gives it a slot, which it would keep.
-        let (context, control, data) = (self.page()?, self.page()?, self.page()?);
         let answer = self.command_async(cx, wait, Parameter::Number(0), of_kind(kind::ENABLE_SLOT))?;
         if answer.code != code::SUCCESS {
-            [context, control, data].into_iter().for_each(|page| self.put_page(page));
             return Err(Failure::Device("the controller has no place for it"));
         }
         let slot = answer.slot;
@@ -92,6 +89,7 @@ impl Controller {
         if slot == 0 || !is_free {
             return Err(Failure::Controller("it gives a device a place that there is not"));
         }
+        let (context, control, data) = (self.page()?, self.page()?, self.page()?);
         clear(&context);
         let control = Ring::new(control).ok_or(Failure::Controller("its pages are nowhere"))?;
         self.set_context(slot, context.address(0));

@@ -36,7 +36,7 @@ pub struct Reports {
     decoder: Decoder,
     /// What it is, until it is shown.
     description: Option<Description>,
-    input: Option<Input>,
+    evdev: Option<Input>,
     /// Which lights are on.
     lights: u64,
     errors: u8,
@@ -65,7 +65,7 @@ impl Reports {
             bytes,
             decoder,
             description: Some(description),
-            input: None,
+            evdev: None,
             lights: 0,
             errors: 0,
             has_stopped: false,
@@ -74,7 +74,7 @@ impl Reports {
 
     /// The input device is gone.
     pub fn unplug(&mut self, cx: &Cx) {
-        if let Some(input) = self.input.take() {
+        if let Some(input) = self.evdev.take() {
             input.unplug(cx);
         }
     }
@@ -103,7 +103,7 @@ impl Reports {
 
     /// Whether its lights are to be others than they are.
     fn wants_lights(&self, cx: &Cx) -> bool {
-        self.input.as_ref().is_some_and(|input| input.lights(cx) != self.lights)
+        self.evdev.as_ref().is_some_and(|input| input.lights(cx) != self.lights)
     }
 
     /// A transfer has ended; whether another one may begin.
@@ -134,7 +134,7 @@ impl Reports {
                 events.push(event);
             }
         });
-        if let Some(input) = &self.input {
+        if let Some(input) = &self.evdev {
             input.report(&events, cx);
         }
         skipped.into_iter().for_each(|buffer| self.ask(buffer));
@@ -160,7 +160,7 @@ impl Controller {
             match Input::plug(description, driver, cx) {
                 Ok(input) => {
                     said.push(alloc::format!("{name} is /dev/input/{}", input.name()));
-                    interface.input = Some(input);
+                    interface.evdev = Some(input);
                 }
                 Err(error) => said.push(alloc::format!("{name} cannot be used: {error:?}")),
             }
@@ -195,7 +195,7 @@ impl Controller {
 
     /// When a key that is held down repeats next.
     pub(super) fn next_repetition(&self, cx: &Cx) -> Option<u64> {
-        self.interfaces().filter_map(|interface| interface.input.as_ref()?.next_repetition(cx)).min()
+        self.interfaces().filter_map(|interface| interface.evdev.as_ref()?.next_repetition(cx)).min()
     }
 
     /// Whether a device is to be told something.
@@ -205,7 +205,7 @@ impl Controller {
 
     /// Does the next thing that a device needs; whether there was any.
     pub(super) fn serve_devices_async(&mut self, cx: &mut Cx, wait: &mut dyn Wait) -> Result<bool> {
-        self.interfaces().filter_map(|interface| interface.input.as_ref()).for_each(|input| input.repeat(cx));
+        self.interfaces().filter_map(|interface| interface.evdev.as_ref()).for_each(|input| input.repeat(cx));
         for slot in 1..self.devices.len() as u8 {
             let Some(device) = self.devices[usize::from(slot)].as_deref() else { continue };
             let needs = |interface: &Reports| interface.has_stopped || interface.wants_lights(cx);
@@ -231,7 +231,7 @@ impl Controller {
             self.registers.ring(slot, context);
             return Ok(());
         }
-        let Some(lights) = interface.input.as_ref().map(|input| input.lights(cx)) else { return Ok(()) };
+        let Some(lights) = interface.evdev.as_ref().map(|input| input.lights(cx)) else { return Ok(()) };
         interface.lights = lights;
         let (number, report) = (interface.number, interface.decoder.lights(lights));
         if let Some((report, bytes)) = report {
