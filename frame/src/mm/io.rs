@@ -235,6 +235,13 @@ impl<'a> Writer<'a> {
         front
     }
 
+    /// A writer of the same room, which is gone before this one is used again: for what may have to be written anew.
+    #[inline(always)]
+    #[must_use]
+    pub fn reborrow(&mut self) -> Writer<'_> {
+        Writer { at: self.at, left: self.left, side: self.side, _bytes: PhantomData }
+    }
+
     /// Passes over up to `len` bytes.
     #[inline(always)]
     pub fn skip(&mut self, len: usize) {

@@ -369,6 +369,13 @@ pub(super) fn page_of(
     with_pages(object, cx, |pages| pages.page(index, access, cx)).unwrap_or(Err(BadAccess::BeyondFile))
 }
 
+impl AddressSpace {
+    /// Whether something is mapped there that allows an access; whether that can be made accessible only a fault says.
+    pub fn permits(&self, address: usize, access: Access, cx: &Cx) -> bool {
+        self.layout.lock(cx).vmas().find(address).is_some_and(|vma| permits(vma.prot, access))
+    }
+}
+
 /// Whether a VMA's protection allows an access. The processor cannot forbid reading what may be written or executed.
 #[inline(always)]
 fn permits(prot: Prot, access: Access) -> bool {

@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::Errno;
 use crate::fs::{OpenFile, VfsCaller};
-use crate::step::Step;
+use crate::step::{Step, Stop};
 use crate::user_memory::{In, Out, UserBuffer, UserMemory};
 
 /// Open files that are received.
@@ -61,6 +61,26 @@ pub trait Source {
 
 /// Where received bytes go: takes as many as fit and says how many, and which fault ended it.
 pub type Sink<'a> = dyn FnMut(&[u8]) -> (usize, Option<Fault>) + 'a;
+
+/// What becomes of the pieces of a stream that were taken where memory faults at a later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtFault {
+    /// They are taken: nothing can be done about the memory.
+    Keep,
+    /// Nothing is taken: the call is run again when the memory is accessible.
+    Undo,
+}
+
+/// Has a call receive, which writes from the start of the caller's memory each time. What was received before a fault counts only where the memory is none that could be made accessible.
+///
+/// # Errors
+/// Those of `attempt`.
+pub fn receive_all<T>(memory: &UserMemory<'_>, mut attempt: impl FnMut(AtFault) -> Step<T>) -> Step<T> {
+    match attempt(AtFault::Undo) {
+        Err(Stop::Fault { address, access }) if !memory.permits(Fault { address, access }) => attempt(AtFault::Keep),
+        outcome => outcome,
+    }
+}
 
 /// An empty list with room for `len` bytes.
 fn room_for(len: usize) -> Result<Vec<u8>, Errno> {

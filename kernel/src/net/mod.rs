@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::Waker;
 
-pub use message::{Credentials, Files, Gather, Received, Scatter, Sending, Sink, Source};
+pub use message::{AtFault, Credentials, Files, Gather, Received, Scatter, Sending, Sink, Source, receive_all};
 pub use timeouts::Timeouts;
 
 use crate::error::{Errno, Result};
@@ -138,7 +138,14 @@ pub trait Socket: File {
     ///
     /// # Errors
     /// Those of recv(2). `Block` while there is nothing and more may come.
-    fn receive(&self, sink: &mut Sink<'_>, peek: bool, waker: Option<Waker>, cx: &Cx) -> Step<Received>;
+    fn receive(
+        &self,
+        sink: &mut Sink<'_>,
+        at_fault: AtFault,
+        peek: bool,
+        waker: Option<Waker>,
+        cx: &Cx,
+    ) -> Step<Received>;
 
     /// Ends one or both directions.
     ///

@@ -16,7 +16,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::read_write::{MOST_BYTES, Wait};
 use crate::fs::{Events, FdFlags, FileTable, in_flight};
-use crate::net::{Credentials, Files, Gather, Received, Scatter, Sending, Socket, Source};
+use crate::net::{Credentials, Files, Gather, Received, Scatter, Sending, Socket, Source, receive_all};
 use crate::signal::{self, Signal};
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{In, InOut, Out, UserBuffer, UserIn, UserInOut, UserSlice};
@@ -240,9 +240,11 @@ fn receive(
     cx: &Cx,
 ) -> Step<Received> {
     let memory = me.memory(cx)?;
-    let mut scatter = Scatter::new(pieces);
-    let mut sink = |bytes: &[u8]| scatter.write(bytes, &memory);
-    socket.receive(&mut sink, flags & net::MSG_PEEK != 0, waker, cx)
+    receive_all(&memory, |at_fault| {
+        let mut scatter = Scatter::new(pieces);
+        let mut sink = |bytes: &[u8]| scatter.write(bytes, &memory);
+        socket.receive(&mut sink, at_fault, flags & net::MSG_PEEK != 0, waker, cx)
+    })
 }
 
 /// What the call returns: of a message its true length with MSG_TRUNC.

@@ -61,6 +61,11 @@ impl UserMemory<'_> {
         self.space.vm()
     }
 
+    /// Whether the program may do at an address what faulted there.
+    pub fn permits(&self, fault: Fault) -> bool {
+        self.space.permits(fault.address, fault.access, self.cx)
+    }
+
     /// To read bytes.
     #[inline(always)]
     pub fn reader(&self, from: UserSlice<u8, impl Readable>) -> Reader<'_> {

@@ -12,7 +12,7 @@ use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::fs::fasync::Band;
 use crate::fs::in_flight::InFlight;
-use crate::net::{Credentials, Files, Received, Sending, Shutdown, Sink, Source};
+use crate::net::{AtFault, Credentials, Files, Received, Sending, Shutdown, Sink, Source};
 use crate::reclaim::Payer;
 use crate::step::{Step, Stop};
 
@@ -150,7 +150,14 @@ impl Endpoint {
     ///
     /// # Errors
     /// ENOTCONN. ECONNRESET, once: the peer was closed before it had read everything. `Block` while there is nothing and more may come.
-    pub fn receive(&self, sink: &mut Sink<'_>, peek: bool, waker: Option<Waker>, cx: &Cx) -> Step<Received> {
+    pub fn receive(
+        &self,
+        sink: &mut Sink<'_>,
+        at_fault: AtFault,
+        peek: bool,
+        waker: Option<Waker>,
+        cx: &Cx,
+    ) -> Step<Received> {
         if let Some(waker) = waker {
             self.register_reader(waker, cx);
         }
@@ -161,12 +168,12 @@ impl Endpoint {
         if self.kind == Kind::SequencedPacket && self.take_reset(cx) {
             return Err(Errno::ECONNRESET.into());
         }
-        let mut received = self.receive_next(sink, peek, cx)?;
+        let mut received = self.receive_next(sink, at_fault, peek, cx)?;
         let is_at_end = received.is_none() && self.is_at_end(cx);
         if is_at_end {
             // What was sent between the two looks. A send that is still under way on another core fails: nothing comes behind the end.
             self.inbox.lock(cx).close();
-            received = self.receive_next(sink, peek, cx)?;
+            received = self.receive_next(sink, at_fault, peek, cx)?;
         }
         match received {
             Some(received) => {
@@ -183,21 +190,21 @@ impl Endpoint {
 
     /// What is there, if anything is.
     #[inline(always)]
-    fn receive_next(&self, sink: &mut Sink<'_>, peek: bool, cx: &Cx) -> Step<Option<Received>> {
+    fn receive_next(&self, sink: &mut Sink<'_>, at_fault: AtFault, peek: bool, cx: &Cx) -> Step<Option<Received>> {
         if self.kind == Kind::Stream {
-            self.receive_stream(sink, peek, cx)
+            self.receive_stream(sink, at_fault, peek, cx)
         } else {
             self.receive_message(sink, peek, cx)
         }
     }
 
-    fn receive_stream(&self, sink: &mut Sink<'_>, peek: bool, cx: &Cx) -> Step<Option<Received>> {
+    fn receive_stream(&self, sink: &mut Sink<'_>, at_fault: AtFault, peek: bool, cx: &Cx) -> Step<Option<Received>> {
         let tells_senders = self.passes_credentials(cx);
         let mut inbox = self.inbox.lock(cx);
         if inbox.is_empty() {
             return Ok(None);
         }
-        let Taken { len, files, credentials, from } = inbox.take_stream(peek, tells_senders, sink)?;
+        let Taken { len, files, credentials, from } = inbox.take_stream(peek, tells_senders, at_fault, sink)?;
         Ok(Some(Received { copied: len, len, from, files, credentials }))
     }
 

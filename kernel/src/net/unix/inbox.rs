@@ -8,7 +8,7 @@ use frame::mm::Fault;
 use super::{Address, garbage};
 use crate::error::{Errno, Result};
 use crate::fs::in_flight::InFlight;
-use crate::net::{Credentials, Files};
+use crate::net::{AtFault, Credentials, Files};
 use crate::reclaim::{Held, OfInbox, Payer};
 
 /// Open files in a message: SCM_RIGHTS.
@@ -233,24 +233,25 @@ impl Inbox {
     /// (`tells_senders`) the next bytes have another sender. Those taken are gone unless `peek`.
     ///
     /// # Errors
-    /// `take` faulted in the first piece: nothing was taken.
+    /// `take` faulted, in the first piece or with [`AtFault::Undo`]: nothing was taken.
     pub fn take_stream(
         &mut self,
         peek: bool,
         tells_senders: bool,
+        at_fault: AtFault,
         mut take: impl FnMut(&[u8]) -> (usize, Option<Fault>),
     ) -> core::result::Result<Taken, Fault> {
         let mut taken = Taken::default();
-        let mut at = 0;
-        while let Some(packet) = self.packets.get_mut(at) {
+        // How many pieces were taken to their ends, and how much of the next one.
+        let (mut whole, mut of_next) = (0, 0);
+        while let Some(packet) = self.packets.get(whole) {
             if tells_senders && taken.credentials.is_some_and(|sender| sender != packet.credentials) {
                 break;
             }
-            let rest = packet.rest().len();
             let (took, fault) = take(packet.rest());
             // What faults is read anew, all of the piece: one that has no room stays whole, as on Linux.
             match fault {
-                Some(fault) if taken.len == 0 => return Err(fault),
+                Some(fault) if taken.len == 0 || at_fault == AtFault::Undo => return Err(fault),
                 Some(_) => break,
                 None if took == 0 => break,
                 None => {}
@@ -260,21 +261,27 @@ impl Inbox {
                 taken.credentials = Some(packet.credentials);
                 taken.from = packet.sender();
             }
+            if took < packet.rest().len() {
+                of_next = took;
+                break;
+            }
+            whole += 1;
+            if !packet.rights.is_empty() {
+                break;
+            }
+        }
+        let last = if of_next > 0 { Some(whole) } else { whole.checked_sub(1) };
+        if let Some(packet) = last.and_then(|last| self.packets.get_mut(last)) {
             let rights = packet.rights.len();
             taken.files = packet.files(peek);
             self.held.remove(Held::InFlight, (rights - packet.rights.len()) as u32);
-            if peek {
-                at += 1;
-            } else {
-                packet.read += took;
-                self.bytes -= took;
-                if took == rest {
-                    self.packets.pop_front();
-                    self.held.remove(Held::Message, 1);
-                }
-            }
-            if took < rest || !taken.files.is_empty() {
-                break;
+        }
+        if !peek {
+            self.bytes -= taken.len;
+            self.packets.drain(..whole);
+            self.held.remove(Held::Message, whole as u32);
+            if let Some(packet) = self.packets.front_mut() {
+                packet.read += of_next;
             }
         }
         Ok(taken)
@@ -319,7 +326,7 @@ mod tests {
     fn take(inbox: &mut Inbox, most: usize, peek: bool) -> Vec<u8> {
         let mut taken = Vec::new();
         inbox
-            .take_stream(peek, true, |bytes| {
+            .take_stream(peek, true, AtFault::Keep, |bytes| {
                 let count = bytes.len().min(most - taken.len());
                 taken.extend_from_slice(&bytes[..count]);
                 (count, None)
@@ -337,6 +344,25 @@ mod tests {
         assert_eq!(take(&mut inbox, 4, false), b"abcx");
         assert_eq!(take(&mut inbox, 9999, false).len(), 4999);
         assert!(inbox.is_empty() && inbox.bytes() == 0 && inbox.held.count(Held::Message) == 0);
+    }
+
+    #[test]
+    fn a_fault_behind_the_first_piece_leaves_everything_or_what_was_taken() {
+        let mut inbox = Inbox::default();
+        let fault = Fault { address: 4096, access: frame::mm::Access::Write };
+        let full = [b'x'; JOINED];
+        (0..3).for_each(|_| send(&mut inbox, packet(&full, 1), true));
+        let mut pieces = 0;
+        let mut second_faults = |bytes: &[u8]| {
+            pieces += 1;
+            if pieces % 2 == 0 { (96, Some(fault)) } else { (bytes.len(), None) }
+        };
+        assert_eq!(inbox.take_stream(false, false, AtFault::Undo, &mut second_faults).err(), Some(fault));
+        assert_eq!(inbox.bytes(), 3 * JOINED);
+        let taken = inbox.take_stream(false, false, AtFault::Keep, &mut second_faults).unwrap();
+        assert_eq!((taken.len, inbox.bytes()), (JOINED, 2 * JOINED));
+        assert_eq!(take(&mut inbox, 99_999, false).len(), 2 * JOINED);
+        assert!(inbox.held.count(Held::Message) == 0);
     }
 
     #[test]

@@ -16,7 +16,9 @@ use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, FileEnd, OpenFile, VfsCaller};
 use crate::memory::{object_bytes, slot_bytes};
-use crate::net::{Credentials, Family, Received, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type};
+use crate::net::{
+    AtFault, Credentials, Family, Received, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type, receive_all,
+};
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 use crate::time::clock::TimeVal;
@@ -145,9 +147,16 @@ impl Socket for UnixSocket {
         self.endpoint(cx).send(from, sending, target, waker, cx)
     }
 
-    fn receive(&self, sink: &mut Sink<'_>, peek: bool, waker: Option<Waker>, cx: &Cx) -> Step<Received> {
+    fn receive(
+        &self,
+        sink: &mut Sink<'_>,
+        at_fault: AtFault,
+        peek: bool,
+        waker: Option<Waker>,
+        cx: &Cx,
+    ) -> Step<Received> {
         let endpoint = self.endpoint(cx);
-        let received = endpoint.receive(sink, peek, waker, cx)?;
+        let received = endpoint.receive(sink, at_fault, peek, waker, cx)?;
         let credentials = received.credentials.filter(|_| endpoint.passes_credentials(cx));
         Ok(Received { credentials, ..received })
     }
@@ -273,16 +282,22 @@ impl File for UnixSocket {
         self.endpoint.get(cx).kind == Kind::Stream
     }
 
-    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if to.remaining() == 0 {
             return Ok(0);
         }
-        let mut sink = |bytes: &[u8]| {
-            let before = to.remaining();
-            let fault = to.write(bytes).err();
-            (before - to.remaining(), fault)
-        };
-        Ok(self.endpoint.get(cx).receive(&mut sink, false, None, cx)?.copied)
+        let endpoint = self.endpoint.get(cx);
+        let received = receive_all(&me.memory(cx)?, |at_fault| {
+            let mut to = to.reborrow();
+            let mut sink = |bytes: &[u8]| {
+                let before = to.remaining();
+                let fault = to.write(bytes).err();
+                (before - to.remaining(), fault)
+            };
+            endpoint.receive(&mut sink, at_fault, false, None, cx)
+        })?;
+        to.skip(received.copied);
+        Ok(received.copied)
     }
 
     fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
