@@ -74,7 +74,7 @@ impl Capabilities {
 }
 
 /// So many values of a field whose values are numbers of usages are looked at: so many keys are hardly ever down at once.
-const MOST_AT_ONCE: u32 = 64;
+const MOST_AT_ONCE: u32 = 32;
 /// The usage that a keyboard reports instead of all keys when more are down than it can tell.
 const TOO_MANY_KEYS: u32 = 0x7_0001;
 

@@ -65,29 +65,38 @@ pub struct Field {
     pub application: u32,
     /// See `application`.
     pub physical_usage: u32,
-    /// Its usages, first and last of ranges.
-    usages: Vec<(u32, u32)>,
+    /// Its usages, as ranges.
+    usages: Vec<Usages>,
+}
+
+/// A range of usages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Usages {
+    /// How many the field has before these.
+    before: u64,
+    first: u32,
+    last: u32,
 }
 
 impl Field {
     /// The usage of that number. Where a field has more values than usages, the last is that of the rest.
     pub fn usage(&self, number: u32) -> Option<u32> {
-        let mut left = number;
-        for &(first, last) in &self.usages {
-            let count = last - first;
-            if left <= count {
-                return Some(first + left);
-            }
-            left -= count + 1;
-        }
-        if self.is_variable { self.usages.last().map(|&(_, last)| last) } else { None }
+        let behind = self.usages.partition_point(|range| range.before <= u64::from(number));
+        let range = self.usages.get(behind.checked_sub(1)?)?;
+        let usage = u64::from(range.first) + (u64::from(number) - range.before);
+        if usage <= u64::from(range.last) { Some(usage as u32) } else { self.usage_of_rest() }
     }
 
     /// The usages of its values, or that its values can stand for.
     pub fn usages(&self) -> impl Iterator<Item = u32> {
-        let last = self.usages.last().map(|&(_, last)| last).filter(|_| self.is_variable);
-        let named = self.usages.iter().flat_map(|&(first, last)| first..=last);
-        named.chain(core::iter::repeat(last).map_while(|last| last)).take(self.usage_count() as usize)
+        let rest = self.usage_of_rest();
+        let named = self.usages.iter().flat_map(|range| range.first..=range.last);
+        named.chain(core::iter::repeat(rest).map_while(|rest| rest)).take(self.usage_count() as usize)
+    }
+
+    /// The usage of values for which none is named.
+    fn usage_of_rest(&self) -> Option<u32> {
+        if self.is_variable { self.usages.last().map(|range| range.last) } else { None }
     }
 
     /// How many usages its values can stand for.
@@ -300,6 +309,13 @@ impl Reading {
         if logical.1 < logical.0 {
             return Err(Invalid("a field's largest value is below its least"));
         }
+        let mut before = 0;
+        let usages = local.usages.iter().map(|&(first, last)| {
+            let range = Usages { before, first, last };
+            before += u64::from(last - first) + 1;
+            range
+        });
+        let usages = usages.collect();
         let of_collection = |kind| self.collections.iter().rev().find(|open| open.0 == kind).map_or(0, |open| open.1);
         let field = Field {
             kind,
@@ -315,7 +331,7 @@ impl Reading {
             unit: self.global.unit,
             application: of_collection(APPLICATION),
             physical_usage: of_collection(PHYSICAL),
-            usages: local.usages,
+            usages,
         };
         self.usages += field.usage_count();
         if self.usages > MOST_USAGES_IN_ALL {

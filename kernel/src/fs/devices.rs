@@ -6,7 +6,7 @@ use alloc::collections::BTreeMap;
 use frame::Cx;
 use refs::{NoSuspend, SpinLock, TempRc, WeakRc};
 
-use super::{Creation, DeviceNumber, File, FileKind, Inode, Named, OpenFlags, VfsCaller};
+use super::{Creation, DeviceNumber, File, FileKind, Inode, Named, OpenFlags, VfsCaller, notify};
 use crate::error::{Errno, Result};
 use crate::step::{Step, at_once};
 
@@ -76,7 +76,9 @@ fn create<'cx>(
     cx: &'cx Cx,
 ) -> Result<TempRc<'cx, Inode>> {
     let what = Creation { kind, permissions, uid: 0, gid: 0, device, target: &[] };
-    at_once(directory.ops.create(directory, name, &what, cx))
+    let made = at_once(directory.ops.create(directory, name, &what, cx))?;
+    notify::created(directory, name, &made, cx);
+    Ok(made)
 }
 
 fn root(cx: &Cx) -> Option<TempRc<'_, Inode>> {
@@ -121,8 +123,10 @@ pub fn add_node_in(directory: &'static str, name: &[u8], device: DeviceNumber, c
 pub fn remove_node(node: &Node, cx: &Cx) {
     let (Ok(directory), Ok(inode)) = (node.directory.upgrade(cx), node.inode.upgrade(cx)) else { return };
     let at = Named { me: None, directory: &directory, name: &node.name, inode: Some(&inode) };
-    // Programs may have moved it: then it is theirs.
-    let _ = at_once(directory.ops.unlink(&at, cx));
+    // Programs may have moved it, or mounted something on it: then it is theirs.
+    if at_once(directory.ops.unlink(&at, cx)).is_ok() {
+        notify::unlinked(&directory, &node.name, &inode, cx);
+    }
 }
 
 /// Opens a device.

@@ -18,7 +18,7 @@ use crate::error::{Errno, Result};
 use crate::fs::{Events, File, FileEnd, VfsCaller};
 use crate::memory::account::Charge;
 use crate::reclaim::Held;
-use crate::step::{Step, Stop};
+use crate::step::{Interruption, Step, Stop};
 use crate::user_memory::{Argument, UserIn, UserOut};
 
 /// `EV_VERSION`.
@@ -143,16 +143,24 @@ impl EvdevFile {
 
     /// State that a program asks for replaces the events of its type that it has not read.
     fn state_bits(&self, kind: u16, size: usize, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
-        let bytes = self.with(cx, |device, _| match kind {
+        let state_of = |device: &Device| match kind {
             EV_KEY => bytes_of(&device.keys),
             EV_LED => bytes_of(&[device.lights])[..2].to_vec(),
             // There are neither switches nor sounds.
             EV_SW => alloc::vec![0; 3],
             _ => alloc::vec![0; 1],
-        })?;
+        };
+        let bytes = self.with(cx, |device, _| state_of(device))?;
         let len = Self::bits(&bytes, size, argument, me, cx)?;
-        self.with(cx, |_, client| client.queue.forget(kind))?;
-        Ok(len)
+        // What was told is the state after all events that are forgotten; if it is another one by now, it is told anew.
+        let is_true = self.with(cx, |device, client| {
+            let is_true = state_of(device) == bytes;
+            if is_true {
+                client.queue.forget(kind);
+            }
+            is_true
+        })?;
+        if is_true { Ok(len) } else { Err(Stop::Pause(Interruption::KillOnly)) }
     }
 
     /// Which codes of a type there are; for type 0: which types.

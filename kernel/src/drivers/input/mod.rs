@@ -46,7 +46,7 @@ pub const FIRST_MINOR: u32 = 64;
 /// So many there can be.
 pub const MOST: usize = 32;
 /// So often one can be open: each event is passed on to all who have it.
-const MOST_OPEN: usize = 64;
+const MOST_OPEN: usize = 16;
 
 /// `struct input_id`: on which bus it is, who made it, and what the maker calls it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -280,14 +280,17 @@ impl Slot {
 
     /// Makes the node in `/dev/input`.
     fn make_node(&self, cx: &Cx) {
-        let is_wanted = self.state.lock(cx).device.as_ref().is_some_and(|device| device.node.is_none());
+        let state = self.state.lock(cx);
+        let (is_wanted, serial) = (state.device.as_ref().is_some_and(|device| device.node.is_none()), state.serial);
+        drop(state);
         if !is_wanted {
             return;
         }
         match devices::add_node_in("input", self.name().as_bytes(), self.device_number(), cx) {
             Ok(Some(node)) => {
                 let mut state = self.state.lock(cx);
-                if let Some(device) = &mut state.device {
+                let is_same = state.serial == serial;
+                if let Some(device) = state.device.as_mut().filter(|_| is_same) {
                     device.node = Some(node);
                     return;
                 }
@@ -413,7 +416,11 @@ impl Input {
         if let Some(node) = node {
             devices::remove_node(&node, cx);
         }
-        drop(self.slot.state.lock(cx).device.take());
+        let device = self.slot.state.lock(cx).device.take();
+        // If devtmpfs was made meanwhile, and the node once more.
+        if let Some(node) = device.and_then(|device| device.node) {
+            devices::remove_node(&node, cx);
+        }
         self.slot.readers.wake_all();
     }
 }

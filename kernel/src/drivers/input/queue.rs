@@ -87,12 +87,16 @@ impl Queue {
         self.events.pop_front()
     }
 
-    /// Puts an event back that was taken before any other, if there were no losses since.
+    /// Puts an event back that was taken before any other, if there were no losses since. Where there is no room for it any more all are lost.
     pub fn put_back(&mut self, stamped: Stamped, losses: u64) {
-        if losses == self.losses && self.events.len() + 1 < self.most {
-            self.events.push_front(stamped);
-            self.complete += 1;
+        if losses != self.losses {
+            return;
         }
+        if self.events.len() + 1 == self.most {
+            return self.forget_all(stamped.time);
+        }
+        self.events.push_front(stamped);
+        self.complete += 1;
     }
 
     /// Forgets events of one type, and ends of reports that have nothing in them then: the state that they led to is told in another way.
@@ -184,6 +188,18 @@ mod tests {
         push(&mut queue, &[(KEY, 2), (EV_SYN, 0), (KEY, 3), (EV_SYN, 0), (KEY, 4), (EV_SYN, 0), (KEY, 5), (EV_SYN, 0)]);
         queue.put_back(first, losses);
         assert_eq!(pop_all(&mut queue)[0], (EV_SYN, SYN_DROPPED, 0));
+    }
+
+    #[test]
+    fn who_finds_no_room_to_put_back_says_that_events_were_lost() {
+        let mut queue = Queue::new(8).unwrap();
+        push(&mut queue, &[(KEY, 1), (EV_SYN, 0)]);
+        let losses = queue.losses();
+        let taken = [queue.pop().unwrap(), queue.pop().unwrap()];
+        push(&mut queue, &[(KEY, 2), (KEY, 3), (KEY, 4), (KEY, 5), (KEY, 6), (EV_SYN, 0)]);
+        taken.iter().rev().for_each(|&stamped| queue.put_back(stamped, losses));
+        push(&mut queue, &[(KEY, 7), (EV_SYN, 0)]);
+        assert_eq!(pop_all(&mut queue), [(EV_SYN, SYN_DROPPED, 0), (KEY, 0, 7), (EV_SYN, 0, 0)]);
     }
 
     #[test]

@@ -135,7 +135,6 @@ fn devices_that_come_and_go_leave_nothing_behind() {
 
 #[test]
 fn a_controller_that_lies_is_survived_and_leaves_nothing_behind() {
-    /// So many were tried: none found anything more.
     const SEEDS: u64 = 10_000;
     in_kernel(|cx| {
         // What is made once.
