@@ -14,6 +14,7 @@ use exfat::{
     Absent, ChainIndex, Content, Directory, DirectoryIndex, Error, FileSystem, IndexChange, MAGIC_OFFSET, Node,
     Opening, Pending, Place as Where, Purpose, SIGNATURE, Source, Store, Tail, Time, Transaction, Usage,
 };
+use frame::Cx;
 use frame::mm::PAGE_SIZE;
 use refs::{SpinLock, StrongRc};
 
@@ -75,6 +76,8 @@ struct Table {
     numbers: BTreeMap<u64, u64>,
     /// Counts the files.
     serial: u64,
+    /// Counts those that are known no more.
+    forgotten: u64,
 }
 
 /// What is known of a file, also where it is changed.
@@ -142,6 +145,7 @@ impl Table {
     fn forget(&mut self, number: u64) {
         self.moved(number, At::Place(None));
         self.entries.remove(&number);
+        self.forgotten += 1;
     }
 }
 
@@ -728,6 +732,10 @@ impl Format for Exfat {
         }
     }
 
+    fn forgotten(&self, cx: &Cx) -> u64 {
+        self.files.get(cx).0.lock(cx).forgotten
+    }
+
     fn written_until(&self, file: &File, view: &View<'_>) -> Said<u64> {
         Ok(self.now(file, view)?.written)
     }
@@ -776,7 +784,12 @@ impl Format for Exfat {
         let at = {
             let files = self.files.get(view.cx());
             let table = files.0.lock(view.cx());
-            table.entries.get(&number).map(|entry| entry.at.clone())
+            let at = table.entries.get(&number).map(|entry| entry.at.clone());
+            if at.is_none() && table.numbers.contains_key(&number) {
+                // It was forgotten, and its place is that of a file with another number: who asks finds that by `forgotten`.
+                return Err(Problem::Errno(Errno::ESTALE));
+            }
+            at
         };
         let place = match at {
             Some(At::Here(_)) => return Err(Problem::Errno(Errno::ENOENT)),

@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
+use frame::Cx;
+
 use super::View;
 pub use super::journal::{Changes, Journal};
 use crate::error::Errno;
@@ -229,6 +231,11 @@ pub trait Format: Send + Sync + Sized + 'static {
 
     /// What a change has changed is true from now on.
     fn is_true(&self, _changes: &Changes) {}
+
+    /// How many numbers lead to nothing known any more: another file may have each by now. Of numbers that stay there is none.
+    fn forgotten(&self, _cx: &Cx) -> u64 {
+        0
+    }
 
     /// Up to where a file was written that can only be written from its beginning on.
     fn written_until(&self, _node: &Self::Node, _view: &View<'_>) -> Said<u64> {

@@ -23,7 +23,7 @@ use crate::fs::{
     Rename, Timestamp, VfsCaller, look_for_closed,
 };
 use crate::memory::{Mapped, Pages};
-use crate::step::{Step, Stop};
+use crate::step::{Interruption, Step, Stop};
 
 /// A file of a volume.
 pub(super) struct Node<F: Format> {
@@ -90,8 +90,14 @@ impl<F: Format> Node<F> {
         let volume = self.volume(cx)?;
         if !F::NUMBERS_STAY {
             let file = self.file.get(cx);
+            let before = volume.format.forgotten(cx);
             let number = volume.ask(cx, |format, view| format.look_up(&file.node, name, view))?;
-            return volume.inode(number, this, name, cx);
+            let found = volume.inode(number, this, name, cx);
+            // The file whose number it was may have been forgotten in between, on another core: then it says nothing.
+            if volume.format.forgotten(cx) != before {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+            return found;
         }
         let (known, changes) = self.names.get(name, cx);
         let number = match known {
