@@ -163,6 +163,40 @@ fn make(
     }
 }
 
+/// The name, number and kind of an entry.
+fn shown_as(name: &str, inode: &StrongRc<Inode>, cx: &Cx) -> (Box<str>, u64, FileKind) {
+    let inode = inode.get(cx);
+    (name.into(), inode.number, inode.kind)
+}
+
+/// Lists a directory with these entries from a position on.
+fn list(
+    entries: impl Iterator<Item = (Box<str>, u64, FileKind)>,
+    from: u64,
+    each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
+) {
+    for (index, (name, number, kind)) in entries.enumerate().skip(from.saturating_sub(2) as usize) {
+        if !each(DirectoryEntry { name: name.as_bytes(), number, kind, next: 3 + index as u64 }) {
+            break;
+        }
+    }
+}
+
+/// Programs make nothing here: as where a file system knows no new files.
+fn not_made(what: &Creation<'_>) -> Errno {
+    if what.kind == FileKind::Regular { Errno::EACCES } else { Errno::EPERM }
+}
+
+/// Nobody may write, whatever the capabilities.
+fn open_to_read(flags: OpenFlags) -> Step<Option<Box<dyn File>>> {
+    if flags.can_write() { Err(Errno::EACCES.into()) } else { Ok(None) }
+}
+
+fn read_text(text: &[u8], offset: u64, to: &mut Writer<'_>) -> Step<usize> {
+    let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or(&[]);
+    Ok(to.write(rest)?)
+}
+
 impl InodeOps for Directory {
     fn lookup<'cx>(
         &self,
@@ -183,13 +217,7 @@ impl InodeOps for Directory {
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Step<()> {
-        for (index, (name, inode)) in self.children.iter().enumerate().skip(from.saturating_sub(2) as usize) {
-            let inode = inode.get(cx);
-            let next = 3 + index as u64;
-            if !each(DirectoryEntry { name: name.as_bytes(), number: inode.number, kind: inode.kind, next }) {
-                break;
-            }
-        }
+        list(self.children.iter().map(|(name, inode)| shown_as(name, inode, cx)), from, each);
         Ok(())
     }
 
@@ -200,8 +228,7 @@ impl InodeOps for Directory {
         what: &Creation<'_>,
         _cx: &'cx Cx,
     ) -> Step<TempRc<'cx, Inode>> {
-        // As where a file system knows no new files.
-        Err(if what.kind == FileKind::Regular { Errno::EACCES } else { Errno::EPERM }.into())
+        Err(not_made(what).into())
     }
 
     fn may_change_metadata(&self) -> Result<()> {
@@ -212,10 +239,11 @@ impl InodeOps for Directory {
 impl Changing {
     /// Brings the entries up to date.
     fn update(&self, cx: &Cx) -> Result<()> {
-        let now = (self.source)(cx);
         let file_system = self.file_system.upgrade(cx)?;
         let file_system = file_system.share().ok_or(Errno::ESTALE)?;
         let mut shown = self.shown.lock(cx);
+        // With it locked: else what another core has found since would be taken away again.
+        let now = (self.source)(cx);
         let stays = |(name, serial, _): &(String, u64, _)| {
             now.iter().any(|current| current.name == *name && current.serial == *serial)
         };
@@ -258,20 +286,10 @@ impl InodeOps for Changing {
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Step<()> {
         self.update(cx)?;
-        let list: Vec<(String, u64, FileKind)> = {
-            let shown = self.shown.lock(cx);
-            let of = |(name, _, inode): &(String, u64, StrongRc<Inode>)| {
-                let inode = inode.get(cx);
-                (name.clone(), inode.number, inode.kind)
-            };
-            shown.entries.iter().map(of).collect()
-        };
-        for (index, (name, number, kind)) in list.iter().enumerate().skip(from.saturating_sub(2) as usize) {
-            let next = 3 + index as u64;
-            if !each(DirectoryEntry { name: name.as_bytes(), number: *number, kind: *kind, next }) {
-                break;
-            }
-        }
+        let shown = self.shown.lock(cx);
+        let all: Vec<_> = shown.entries.iter().map(|(name, _, inode)| shown_as(name, inode, cx)).collect();
+        drop(shown);
+        list(all.into_iter(), from, each);
         Ok(())
     }
 
@@ -282,7 +300,7 @@ impl InodeOps for Changing {
         what: &Creation<'_>,
         _cx: &'cx Cx,
     ) -> Step<TempRc<'cx, Inode>> {
-        Err(if what.kind == FileKind::Regular { Errno::EACCES } else { Errno::EPERM }.into())
+        Err(not_made(what).into())
     }
 
     fn may_change_metadata(&self) -> Result<()> {
@@ -298,13 +316,11 @@ impl InodeOps for Text {
         _me: &dyn VfsCaller,
         _cx: &Cx,
     ) -> Step<Option<Box<dyn File>>> {
-        // Nobody may, whatever the capabilities.
-        if flags.can_write() { Err(Errno::EACCES.into()) } else { Ok(None) }
+        open_to_read(flags)
     }
 
     fn read(&self, _this: &Inode, offset: u64, to: &mut Writer<'_>, _cx: &Cx) -> Step<usize> {
-        let rest = usize::try_from(offset).ok().and_then(|offset| self.bytes.get(offset..)).unwrap_or(&[]);
-        Ok(to.write(rest)?)
+        read_text(&self.bytes, offset, to)
     }
 
     fn may_change_metadata(&self) -> Result<()> {
@@ -320,14 +336,13 @@ impl InodeOps for Live {
         _me: &dyn VfsCaller,
         _cx: &Cx,
     ) -> Step<Option<Box<dyn File>>> {
-        if flags.can_write() { Err(Errno::EACCES.into()) } else { Ok(None) }
+        open_to_read(flags)
     }
 
     fn read(&self, _this: &Inode, offset: u64, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
         let mut text = (self.text)(cx);
         text.push('\n');
-        let rest = usize::try_from(offset).ok().and_then(|offset| text.as_bytes().get(offset..)).unwrap_or(&[]);
-        Ok(to.write(rest)?)
+        read_text(text.as_bytes(), offset, to)
     }
 
     fn may_change_metadata(&self) -> Result<()> {
