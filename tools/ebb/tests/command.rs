@@ -259,14 +259,32 @@ fn without_a_group_the_control_groups_are_not_even_mounted() {
     assert_eq!(run(&["sh", "-c", "ls /sys/fs/cgroup"]).stdout, b"");
 }
 
+/// A time as it is printed: `166µs`, and in the first attempt `10us`.
+fn microseconds(text: &str) -> u64 {
+    let digits = text.trim_end_matches(|unit: char| !unit.is_ascii_digit());
+    digits.parse().expect("a number of microseconds")
+}
+
 #[test]
 #[ignore = "starts a machine"]
 fn a_bound_that_is_too_small_says_what_is_enough() {
-    let output = run(&["--reclaim-within", "10us", "true"]);
-    assert_fails(&output, 126, "too small for the program to start: it takes at least ");
-    let message = String::from_utf8_lossy(&output.stderr);
-    let (_, enough) = message.trim_end().rsplit_once(' ').expect("the time is last");
-    assert_eq!(run(&["--reclaim-within", enough, "busybox", "true"]).status.code(), Some(0), "{enough}");
+    let mut enough = String::from("10us");
+    let mut refused = 0;
+    // Each machine measures what its objects cost when it boots, and on a busy host one may measure more than the machine before: then what that one says is enough.
+    loop {
+        let output = run(&["--reclaim-within", &enough, "busybox", "true"]);
+        if output.status.code() == Some(0) {
+            break;
+        }
+        assert_fails(&output, 126, "too small for the program to start: it takes at least ");
+        let message = String::from_utf8_lossy(&output.stderr);
+        let (_, more) = message.trim_end().rsplit_once(' ').expect("the time is last");
+        assert!(microseconds(more) > microseconds(&enough), "{enough}, {more}");
+        enough = more.to_owned();
+        refused += 1;
+    }
+    assert!(refused > 0, "the smallest bound was enough");
+    let enough = &enough[..];
     // And one process is all that it is enough for.
     let output = run(&["--reclaim-within", enough, "busybox", "sh", "-c", "(exit 0); exit 0"]);
     assert_ne!(output.status.code(), Some(0));
