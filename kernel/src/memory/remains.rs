@@ -128,6 +128,14 @@ pub(super) fn leave(what: impl Remainder + 'static, pages: PagesOf, frames: usiz
     WORK.wake_all();
 }
 
+/// Takes over what has neither pages nor destructors that give anything up: so many `bytes` of the heap's.
+pub fn leave_heap(what: impl Remainder + 'static, bytes: usize) {
+    BYTES.fetch_add(bytes, Ordering::Relaxed);
+    let remains: Box<Remains> = Box::new(Remains { frames: 0, bytes, next: None, what });
+    REMAINS.with(|lists| lists.without_pages.push(remains));
+    WORK.wake_all();
+}
+
 /// Takes over objects that have destructors, with which so many `bytes` come back at least.
 pub fn leave_objects(what: impl Remainder + 'static, bytes: usize) {
     OBJECT_BYTES.fetch_add(bytes, Ordering::Relaxed);

@@ -177,8 +177,8 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         if self.count > CHUNK {
-            let bytes = self.count * size_of::<Queued>();
-            remains::leave_objects(Rest(core::mem::take(&mut self.chunks)), bytes);
+            let names = self.bytes - self.count * HEADER;
+            remains::leave_heap(Rest(core::mem::take(&mut self.chunks)), names + self.count * size_of::<Queued>());
         }
     }
 }
@@ -192,7 +192,8 @@ impl Remainder for Rest {
     }
 
     fn free_piece(&mut self) -> Option<usize> {
-        self.0.pop_front().map(|chunk| chunk.len() * size_of::<Queued>())
+        let chunk = self.0.pop_front()?;
+        Some(chunk.iter().map(|event| size_of::<Queued>() + event.name_len()).sum())
     }
 }
 
