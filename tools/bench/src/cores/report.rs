@@ -21,7 +21,7 @@ pub fn table(ebb: &Rates, linux: Option<&Rates>, style: Style) -> String {
     let mut lines = vec![HEAD.map(str::to_owned)];
     for row in ROWS {
         let figures = |rates: Option<&Rates>| {
-            let rate = |workers| number(rates.and_then(|rates| rates.median(row.key, workers)));
+            let rate = |workers| number(rates.and_then(|rates| rates.most(row.key, workers)));
             let ratio = rates.and_then(|rates| rates.ratio(row.key));
             [rate(1), rate(2), ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"))]
         };
@@ -31,7 +31,7 @@ pub fn table(ebb: &Rates, linux: Option<&Rates>, style: Style) -> String {
         }
         // More than computation reaches is chance, and is not asked for.
         let asked = linux.and_then(|rates| rates.ratio(row.key)).map(|ratio| ratio.min(ceiling));
-        let reached = linux.and_then(|linux| Some(ebb.median(row.key, 2)? / linux.median(row.key, 2)?));
+        let reached = linux.and_then(|linux| Some(ebb.most(row.key, 2)? / linux.most(row.key, 2)?));
         let verdict = verdict(row.sharing, ebb.ratio(row.key), asked, reached);
         judged += usize::from(verdict.is_some());
         met += usize::from(verdict.is_some_and(|verdict| verdict.starts_with("met")));
@@ -84,7 +84,7 @@ pub fn page(ebb: &Rates, linux: Option<&Rates>, reuse: &str, load: Option<f64>) 
          - The others are two threads of one process on the same file, directory, address space, word, pipe or descriptors. Their goal is to do as much \
          on two cores as Linux does. Where the second core brings less than it brings Linux, that is said, too.\n\
          - Two ratios within {:.0} % count as the same, and no more is asked for than user computation reached.\n\
-         - Each figure is the median of the half of all measurements from which other work of the host took least; the machines of the two kernels take turns.\n\n{}\n{load}\n\
+         - Each figure is the fastest measurement of the half from which other work of the host took least (what only the owner of a virtual host sees makes others slower, and none faster); the machines of the two kernels take turns.\n\n{}\n{load}\n\
          ## How soon memory comes back\n\n\
          From the return of the call that destroys an object on one core until the system says that its memory is free (`user/bench/reuse.c`), while the \
          other core is busy: medians, and the longest of some hundred. A host that gives a core of the machine to others for a while shows in the longest. \
