@@ -1,10 +1,15 @@
 //! [`InodeCache`]: inodes that are made up when they are looked up.
+//!
+//! What nobody uses is thrown out where there are many: with each that comes, some are looked at in turn. *Nobody uses it* is more than that nobody else owns it: a step on another core may have
+//! looked it up, and be about to open it, to change it or to mount something there. Were it thrown out meanwhile, the next lookup would make a second inode of the same file, with a size and pages
+//! of its own. So each inode is marked with the epoch in which it was last found, under the lock under which they are thrown out, and stays until each core has come in anew since: nothing
+//! that is found lives longer than its step.
 
 use alloc::collections::BTreeMap;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
-use refs::{SpinLock, StrongRc, TempRc};
+use refs::{SpinLock, StrongRc, TempRc, reclaim};
 
 use super::{FileKind, Inode};
 use crate::error::Result;
@@ -13,15 +18,84 @@ use crate::error::Result;
 ///
 /// Nothing is lost when an inode is thrown out: the next lookup makes it anew, under the same number.
 pub struct InodeCache {
-    inodes: SpinLock<BTreeMap<u64, StrongRc<Inode>>>,
+    inodes: SpinLock<Inodes>,
     /// Unused directories are thrown out, too.
     forgets_directories: bool,
-    /// With so many inodes it is looked which ones nobody uses.
-    sweep_at: AtomicUsize,
 }
 
-/// How many inodes a cache keeps at least before it looks which ones nobody uses.
-const CACHED: usize = 512;
+/// How many inodes a cache keeps at least.
+const KEPT: usize = 512;
+
+/// Where there are more, so many are looked at when one comes.
+const LOOKED_AT: usize = 4;
+
+/// With each so many that come an epoch begins: those that were found in the one before can be told from those in use.
+const INODES_OF_EPOCH: u32 = 64;
+
+struct Inodes {
+    by_number: BTreeMap<u64, Cached>,
+    /// Those from this number on are looked at next.
+    hand: u64,
+    /// How many have come in this epoch.
+    come: u32,
+    /// What was found before this epoch is not borrowed any more.
+    borrowed_since: u64,
+}
+
+struct Cached {
+    inode: StrongRc<Inode>,
+    /// The epoch in which it was last found.
+    found_in: u64,
+}
+
+impl Cached {
+    fn new(inode: StrongRc<Inode>) -> Self {
+        Cached { inode, found_in: reclaim::epoch_now() }
+    }
+
+    fn find<'cx>(&mut self, cx: &'cx Cx) -> TempRc<'cx, Inode> {
+        self.found_in = reclaim::epoch_now();
+        self.inode.get(cx)
+    }
+
+    /// Whether nobody has it, and nothing is lost with it. What was found before `borrowed_since` is not borrowed any more.
+    fn is_idle(&self, borrowed_since: u64, cx: &Cx) -> bool {
+        let inode = self.inode.get(cx);
+        self.found_in < borrowed_since
+            && self.inode.owners() == 1
+            && !inode.ops.must_stay()
+            && !inode.watchers.are_any()
+            && inode.mounts.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Inodes {
+    /// Throws out what nobody uses of the next ones, where there are many. One is about to come.
+    fn make_room(&mut self, forgets_directories: bool, cx: &Cx) {
+        self.come += 1;
+        if self.come >= INODES_OF_EPOCH {
+            self.come = 0;
+            self.borrowed_since = reclaim::borrowed_since();
+            reclaim::begin_epoch();
+        }
+        if self.by_number.len() < KEPT {
+            return;
+        }
+        for _ in 0..LOOKED_AT {
+            let Some((&number, cached)) = self.by_number.range(self.hand..).next() else {
+                self.hand = 0;
+                return;
+            };
+            self.hand = number.wrapping_add(1);
+            let inode = cached.inode.get(cx);
+            // Directories stay while they are fresh: what is in them finds its way up through them.
+            let is_found_above = inode.kind == FileKind::Directory && !forgets_directories;
+            if inode.ops.is_stale(cx) || (!is_found_above && cached.is_idle(self.borrowed_since, cx)) {
+                self.by_number.remove(&number);
+            }
+        }
+    }
+}
 
 impl Default for InodeCache {
     fn default() -> Self {
@@ -41,25 +115,25 @@ impl InodeCache {
     }
 
     const fn with_directories(forgets_directories: bool) -> Self {
-        let inodes = SpinLock::new(BTreeMap::new());
-        InodeCache { inodes, forgets_directories, sweep_at: AtomicUsize::new(CACHED) }
+        let inodes = Inodes { by_number: BTreeMap::new(), hand: 0, come: 0, borrowed_since: 0 };
+        InodeCache { inodes: SpinLock::new(inodes), forgets_directories }
     }
 
     /// The inode of that number, if it is here and fresh.
     pub fn get<'cx>(&self, number: u64, cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
-        let inode = self.inodes.lock(cx).get(&number).map(|inode| inode.get(cx));
+        let inode = self.inodes.lock(cx).by_number.get_mut(&number).map(|cached| cached.find(cx));
         inode.filter(|inode| !inode.ops.is_stale(cx))
     }
 
     /// Takes the inode of that number out: it is not found any more, and lives as long as others own it.
     pub fn remove(&self, number: u64, cx: &Cx) -> Option<StrongRc<Inode>> {
-        self.inodes.lock(cx).remove(&number)
+        self.inodes.lock(cx).by_number.remove(&number).map(|cached| cached.inode)
     }
 
     /// Puts an inode in, which has come by a name.
     pub fn insert(&self, inode: StrongRc<Inode>, cx: &Cx) {
         let number = inode.get(cx).number;
-        let replaced = self.inodes.lock(cx).insert(number, inode);
+        let replaced = self.inodes.lock(cx).by_number.insert(number, Cached::new(inode));
         drop(replaced);
     }
 
@@ -77,24 +151,12 @@ impl InodeCache {
         let made = inode.get(cx);
         let mut inodes = self.inodes.lock(cx);
         // Another core may have made it, too.
-        if let Some(other) = inodes.get(&number).map(|other| other.get(cx)).filter(|other| !other.ops.is_stale(cx)) {
+        let other = inodes.by_number.get_mut(&number).map(|other| other.find(cx));
+        if let Some(other) = other.filter(|other| !other.ops.is_stale(cx)) {
             return Ok(other);
         }
-        if inodes.len() >= self.sweep_at.load(Ordering::Relaxed) {
-            // Directories stay while they are fresh: what is in them finds its way up through them.
-            inodes.retain(|_, inode| {
-                let unused = inode.owners() == 1;
-                let inode = inode.get(cx);
-                !inode.ops.is_stale(cx)
-                    && (!unused
-                        || inode.ops.must_stay()
-                        || inode.watchers.are_any()
-                        || inode.mounts.load(Ordering::Relaxed) > 0
-                        || (inode.kind == FileKind::Directory && !self.forgets_directories))
-            });
-            self.sweep_at.store(CACHED.max(2 * inodes.len()), Ordering::Relaxed);
-        }
-        inodes.insert(number, inode);
+        inodes.make_room(self.forgets_directories, cx);
+        inodes.by_number.insert(number, Cached::new(inode));
         Ok(made)
     }
 }

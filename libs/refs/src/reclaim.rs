@@ -457,6 +457,16 @@ pub fn begin_epoch() -> u64 {
     epoch() + 1
 }
 
+/// What was borrowed in an [epoch](epoch_now) before the one that this says, nobody borrows any more: each core that runs tasks has been quiescent since. `u64::MAX` where no core runs
+/// tasks.
+///
+/// It is true of what the caller knows to have been borrowed, as where both happened with one lock held. Epochs go on with deaths: who waits for this [begins](begin_epoch) one.
+pub fn borrowed_since() -> u64 {
+    let mut first = u64::MAX;
+    DOMAIN.each_report(|passed| first = first.min(passed));
+    first
+}
+
 /// Reports that the task of `core` borrows nothing just now. Whether each core has been quiescent since `epoch` [began](begin_epoch), or ran no task then: the caller sees what
 /// tasks did before, and they see since then what the caller had done before it began.
 ///

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use refs::reclaim::{Core, Report, all_passed, begin_epoch, reclaim, waiting};
+use refs::reclaim::{Core, Report, all_passed, begin_epoch, borrowed_since, epoch_now, reclaim, waiting};
 use refs::{Cx, IdTable, SpinLock, StrongRc, WakeSlot, WeakRc};
 
 /// Cores are counted for the whole process.
@@ -117,6 +117,26 @@ fn all_have_passed_when_each_core_has_come_in_anew_since() {
             assert!(!passed(cx), "the other core may be in the middle of something");
             other.does(|cx, core| core.while_idle(cx, || ()));
             assert!(passed(cx));
+        });
+        other.ends();
+    });
+}
+
+#[test]
+fn what_was_borrowed_in_an_epoch_may_be_until_its_core_comes_in_in_a_later_one() {
+    let _alone = alone();
+    std::thread::scope(|scope| {
+        let other = Other::start(scope);
+        as_core(|cx, core| {
+            let borrowed_in = epoch_now();
+            begin_epoch();
+            core.while_idle(cx, || ());
+            assert!(borrowed_since() <= borrowed_in, "the other core has not been quiescent since");
+            other.does(|cx, core| core.while_idle(cx, || ()));
+            assert!(borrowed_since() > borrowed_in);
+            let borrowed_in = epoch_now();
+            other.does(|cx, core| core.while_idle(cx, || ()));
+            assert!(borrowed_since() <= borrowed_in, "it came in in the same epoch");
         });
         other.ends();
     });

@@ -326,12 +326,15 @@ fn a_directory_of_ten_thousand_files_is_listed_filled_and_emptied() {
 #[ignore = "starts a machine"]
 fn writers_on_two_cores_lose_nothing() {
     let place = directory();
+    // What is looked at meanwhile is more than the guest keeps at hand.
     let script = "
-        cd /v
+        cd /v; mkdir many; i=0; while [ $i -lt 1500 ]; do >many/$i; i=$((i + 1)); done
+        (while [ ! -e stop ]; do ls -l many >/dev/null; done) &
         for writer in 1 2 3 4; do
-            (i=0; while [ $i -lt 200 ]; do echo $writer $i >>all; echo $i >$writer.$i; mv $writer.$i $writer; i=$((i + 1)); done) &
+            (i=0; while [ $i -lt 200 ]; do echo $writer $i >>all; echo $i >$writer.$i; mv $writer.$i $writer; i=$((i + 1)); done; >done.$writer) &
         done
-        wait; wc -l <all; cat 1 2 3 4";
+        while [ ! -e done.1 ] || [ ! -e done.2 ] || [ ! -e done.3 ] || [ ! -e done.4 ]; do sleep 0.1; done
+        >stop; wait; wc -l <all; cat 1 2 3 4";
     let found = said(&mut ebb(&["--cpus", "2", "-v", &at_v(place.path())], script));
     assert_eq!(found, "800\n199\n199\n199\n199\n");
     let text = fs::read_to_string(place.path().join("all")).unwrap();
