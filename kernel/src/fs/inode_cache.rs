@@ -90,9 +90,19 @@ impl Inodes {
             let inode = cached.inode.get(cx);
             // Directories stay while they are fresh: what is in them finds its way up through them.
             let is_found_above = inode.kind == FileKind::Directory && !forgets_directories;
-            if inode.ops.is_stale(cx) || (!is_found_above && cached.is_idle(self.borrowed_since, cx)) {
+            if inode.ops.is_stale(cx) {
                 self.by_number.remove(&number);
+            } else if !is_found_above && cached.is_idle(self.borrowed_since, cx) {
+                self.end_if_only(number);
             }
+        }
+    }
+
+    /// Throws an inode out, unless somebody who knew it weakly has come to own it.
+    fn end_if_only(&mut self, number: u64) {
+        let Some(Cached { inode, found_in }) = self.by_number.remove(&number) else { return };
+        if let Err(inode) = inode.end_if_only() {
+            self.by_number.insert(number, Cached { inode, found_in });
         }
     }
 }
