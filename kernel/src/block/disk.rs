@@ -270,7 +270,11 @@ impl Volume {
     /// # Errors
     /// `Pause` while it lets go of what it has.
     pub fn begin_use(self) -> Step<Used> {
-        // Counted first: so either this sees that it lets go, or it sees this.
+        // Whoever comes while the device lets go must not even be counted: the device would keep what it has for a user that came too late.
+        if self.disk.device.lets_go() {
+            return Err(Stop::Pause(Interruption::KillOnly));
+        }
+        // Counted before the second look: if letting go begins in between, either this user sees that or the device sees this user.
         self.disk.open.fetch_add(1, Ordering::SeqCst);
         let used = Used(self);
         if self.disk.device.lets_go() { Err(Stop::Pause(Interruption::KillOnly)) } else { Ok(used) }
