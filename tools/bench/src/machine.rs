@@ -22,6 +22,9 @@ const LIMIT: Duration = Duration::from_secs(3600);
 const MEMORY: &str = "512M";
 const MEMORY_FOR_MANY: &str = "2G";
 
+/// Memory of the machine with a disk.
+const MEMORY_FOR_DISKS: &str = "1G";
+
 /// Memory of the machine that ends workloads: Linux needs that for 1,000,000 pages, and for 100,000 threads.
 const MEMORY_FOR_GROUPS: &str = "6G";
 
@@ -159,6 +162,26 @@ pub fn measure_groups(
     Ok(machine(kernel, Cpus::ONE, &options).run_watched(&archive, each_line)?)
 }
 
+/// Runs the program that measures programs with files on a disk, with this image as the disk, and tells `each_line` what it prints as it comes.
+///
+/// # Errors
+/// The machine did not start.
+pub fn measure_disks(
+    kernel: &Measured,
+    image: Image,
+    disk: &Path,
+    options: &[&str],
+    directory: &Path,
+    each_line: &mut (dyn FnMut(u32, &str) + Send),
+) -> Result<BareRun> {
+    let archive = write(&image, directory)?;
+    // The host's own disk is not measured: it has nothing to keep for good.
+    let drive = format!("if=none,id=disk,format=raw,cache=unsafe,file={}", disk.display());
+    let device = "virtio-blk-pci,drive=disk,disable-legacy=on,num-queues=1";
+    let options = [&["-m", MEMORY_FOR_DISKS, "-drive", &drive, "-device", device], options].concat();
+    Ok(machine(kernel, Cpus::ONE, &options).run_watched(&archive, each_line)?)
+}
+
 /// Runs one program as process 1, and counts its instructions.
 fn boot(measured: &Measured, program: &Path, memory: &str, only: &[String], directory: &Path) -> Result<BareRun> {
     let options = ["-m", memory, "-icount", "shift=0,sleep=off"];
@@ -166,7 +189,10 @@ fn boot(measured: &Measured, program: &Path, memory: &str, only: &[String], dire
 }
 
 /// A file system with a program as process 1, and the rows that it is to measure.
-fn image(program: &Path, only: &[String]) -> Result<Image> {
+///
+/// # Errors
+/// The program cannot be read.
+pub fn image(program: &Path, only: &[String]) -> Result<Image> {
     let mut image = Image::base();
     image.insert("dev/console", Node::new(0o600, Kind::CharDevice(5, 1)));
     image.add_file("init", program)?;

@@ -2,12 +2,13 @@
 //!
 //! [`programs`] compiles the static programs of `user/bench`; [`machine`] boots each of them as process 1, on Ebb and
 //! on Linux, under an emulator that counts instructions; [`rows`] knows what each figure means and what is already known
-//! about it; [`report`] prints the table, and writes it into the book on request. [`cores`] measures what two cores reach, [`groups`] what it takes to end a
-//! workload with very many objects, and [`study`] draws it.
+//! about it; [`report`] prints the table, and writes it into the book on request. [`cores`] measures what two cores reach, [`disks`] what
+//! programs cost whose files are on a disk, [`groups`] what it takes to end a workload with very many objects, and [`study`] draws it.
 
 #![forbid(unsafe_code)]
 
 mod cores;
+mod disks;
 mod groups;
 mod machine;
 mod programs;
@@ -63,6 +64,8 @@ struct CommandLine {
 enum Command {
     /// Measures how far work gets on two cores, beside one.
     Cores(cores::Arguments),
+    /// Measures what programs cost whose files are on a disk.
+    Disks(disks::Arguments),
     /// Measures what it takes to end a workload with very many objects, and what it costs to be in a group.
     Groups(groups::Arguments),
     /// Measures what a published study shows of how processes end, and writes tables and plots.
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
 fn run(arguments: &CommandLine) -> Result<()> {
     match &arguments.command {
         Some(Command::Cores(arguments)) => return cores::run(arguments),
+        Some(Command::Disks(arguments)) => return disks::run(arguments),
         Some(Command::Groups(arguments)) => return groups::run(arguments),
         Some(Command::Study(arguments)) => return study::run(arguments),
         None => {}

@@ -45,6 +45,20 @@ pub fn compile_groups(directory: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
+/// Compiles the program that is process 1 of machines with a disk.
+pub fn compile_disks(directory: &Path) -> Result<PathBuf> {
+    let program = directory.join("disks");
+    build("musl-gcc", &["-static", "-O2"], &sources_in("user/bench/disks")?, &program)?;
+    Ok(program)
+}
+
+/// Compiles the plugin with which QEMU counts instructions.
+pub fn compile_plugin(directory: &Path) -> Result<PathBuf> {
+    let plugin = directory.join("windows.so");
+    build("gcc", &["-shared", "-fPIC", "-O2"], &["tools/bench/plugin/windows.c".into()], &plugin)?;
+    Ok(plugin)
+}
+
 /// The C files of a folder.
 fn sources_in(folder: &str) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("reading {folder}"))?;

@@ -229,7 +229,8 @@ pub fn number(value: Option<f64>) -> String {
     }
 }
 
-fn ratio(value: Option<f64>, base: Option<f64>) -> String {
+/// How many times `base` a value is, with two digits; a dash where one is not known.
+pub fn ratio(value: Option<f64>, base: Option<f64>) -> String {
     match value.zip(base) {
         Some((value, base)) if base > 0.0 => format!("{:.2}", value / base),
         _ => "-".into(),

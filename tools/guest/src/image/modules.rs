@@ -21,12 +21,21 @@ const DEPENDENCIES: &[u8] = b"\0depends=";
 impl Image {
     /// Adds the modules that a Linux kernel needs for disks. What is not there is taken to be in the kernel.
     pub(crate) fn add_disk_modules(&mut self, kernel: &Path) -> Result<()> {
+        self.add_modules(kernel, &FOR_DISKS)
+    }
+
+    /// Adds modules of a Linux kernel, with those that they depend on, as `/.ebb/modules/00`, `01` ... in the order in which they can be loaded. What is not
+    /// there is taken to be in the kernel.
+    ///
+    /// # Errors
+    /// A module cannot be read, or is compressed.
+    pub fn add_modules(&mut self, kernel: &Path, names: &[&str]) -> Result<()> {
         let Some(directory) = directory_of(kernel) else { return Ok(()) };
         let reading = || format!("reading {}", directory.display());
         let mut files = HashMap::new();
         collect(&directory, &mut files).doing(reading)?;
         let mut ordered = Vec::new();
-        for name in FOR_DISKS {
+        for name in names {
             add_with_dependencies(name, &files, &mut ordered)?;
         }
         for (number, path) in ordered.iter().enumerate() {
