@@ -131,6 +131,13 @@ test-debian: build checks-tool ## Debian's programs on a disk (apt, gcc, git, Py
 	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(CHECKS) --cpus $(CPUS) --reference "$$linux" debian \
 		$(if $(REFRESH),--refresh) $(if $(WRITE),--write) $(ONLY)
 
+.PHONY: ltp
+ltp: build checks-tool ## The Linux Test Project's tests of system calls: what passes, and why the rest does not; LTP=DIR names a checkout, LINUX=1 runs them on Linux as well, ONLY="TEST..." some, CPUS=N, JOBS=N machines at a time, WRITE=1 writes the book's table
+	@if [[ -z "$(LTP)" ]]; then echo "LTP=DIR must name a checkout of the Linux Test Project"; exit 1; fi
+	@tools/build/setup ltp
+	@linux=$$([[ -z "$(LINUX)" ]] || tools/build/linux-kernel $(TARGET)/linux) && $(CHECKS) --cpus $(CPUS) $${linux:+--reference "$$linux"} ltp "$(LTP)" \
+		$(addprefix --jobs ,$(JOBS)) $(if $(WRITE),--write) $(if $(ONLY),--only $(ONLY))
+
 .PHONY: test-hostile fuzz stress-cores stress-ext
 test-hostile: build ## A sample of hostile input: random system calls, broken programs and archives
 	$(call say,'Hostile input')

@@ -4,6 +4,7 @@
 //! prints must be the same. What it writes is thrown away with the machine; a row with several parts (behind a line `### next boot`) boots once for each, and keeps the disk in between.
 
 use crate::SystemArguments;
+use crate::book::replace_table;
 use crate::compare::{Tally, Unit, compare};
 use crate::ran::Ran;
 use crate::task::Outcome;
@@ -11,7 +12,6 @@ use anyhow::{Context, Result, bail, ensure};
 use ebb_guest::debian::{self, Cached, ImageFormat};
 use ebb_guest::{Debian, Exit, Guest, Image, Kernel, Machine, Mebibytes, Program, RootImage, artifacts};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -20,10 +20,8 @@ use std::time::Duration;
 const ROWS: &str = "user/debian";
 /// What the image has, a line for each package: `include`, `download` or `source`, and its name.
 const PACKAGES: &str = "user/debian/packages";
-/// The page with the table, which stands between these two lines.
+/// The page with the table.
 const PAGE: &str = "docs/src/debian.md";
-const TABLE_BEGIN: &str = "<!-- table -->\n";
-const TABLE_END: &str = "<!-- end of table -->\n";
 
 /// Far more than any row needs, however slow or busy the machine is: only a hang gets here.
 const LIMIT: Duration = Duration::from_secs(3600);
@@ -221,17 +219,7 @@ fn table_line(row: &Row, expected: &Ran, seen: &Ran, is_right: bool) -> String {
 
 /// Puts the lines into the page's table: each in the place of the one of the same row, or behind the others.
 fn write_table(lines: &[String]) -> Result<()> {
-    let page = std::fs::read_to_string(PAGE).with_context(|| format!("reading {PAGE}"))?;
-    let split = page.split_once(TABLE_BEGIN).and_then(|(head, rest)| Some((head, rest.split_once(TABLE_END)?)));
-    let Some((head, (table, tail))) = split else { bail!("{PAGE} has no place for the table") };
-    let mut text = format!("{head}{TABLE_BEGIN}");
-    for line in with_new_lines(table, lines) {
-        // Writing into a string cannot fail.
-        let _ = writeln!(text, "{line}");
-    }
-    text.push_str(TABLE_END);
-    text.push_str(tail);
-    std::fs::write(PAGE, text).with_context(|| format!("writing {PAGE}"))
+    replace_table(PAGE, |table| with_new_lines(table, lines).iter().map(|line| format!("{line}\n")).collect())
 }
 
 fn with_new_lines(table: &str, lines: &[String]) -> Vec<String> {

@@ -3,16 +3,18 @@
 //! Linux is the reference, so nobody has to write down what is right, and a wrong idea of it shows. A subcommand per kind
 //! of program: [`programs`] (the checks in `user/checks`), [`applets`] (one command per BusyBox applet) and [`script`]
 //! (a long shell script); [`mutations`] runs the first of them under other conditions, and [`stretch`] measures Ebb
-//! meanwhile; [`workloads`] are programs of Debian's that use all cores, [`debian`] a whole Debian on a disk. Each of the others makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
+//! meanwhile; [`workloads`] are programs of Debian's that use all cores, [`debian`] a whole Debian on a disk, [`ltp`] the Linux Test Project's tests. Each of the others makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
 //! The last line is `N passed, N failed`; the exit code is 0 only if none failed.
 
 #![forbid(unsafe_code)]
 
 mod applets;
+mod book;
 mod compare;
 mod compile;
 mod debian;
 mod locks;
+mod ltp;
 mod mutations;
 mod programs;
 mod ran;
@@ -99,6 +101,8 @@ enum Command {
         /// Only the rows with these names.
         rows: Vec<String>,
     },
+    /// The Linux Test Project's tests of system calls, which a checkout has: counts, and why tests do not pass. With a reference in a machine (--reference) the tests run there as well.
+    Ltp(ltp::LtpArguments),
     /// The behaviour checks on an Ebb that measures for how long it keeps interrupts off (`--features stretch`): at most half a million
     /// guest instructions.
     Stretch {
@@ -130,6 +134,7 @@ fn main() -> ExitCode {
         Command::Script => script::run(&systems),
         Command::Workloads { filters } => workloads::run(&systems, &filters),
         Command::Debian { write, refresh, rows } => debian::run(&systems, write, refresh, &rows),
+        Command::Ltp(arguments) => ltp::run(&systems, &arguments),
         Command::Stretch { filters } => stretch::run(&systems, &filters),
         Command::Locks { times, filters } => locks::run(&systems, &filters, times),
         Command::Mutations { filters } => mutations::run(&systems, &filters),

@@ -37,12 +37,17 @@ fn main() -> ExitCode {
     let own_path = arguments.next().unwrap_or_else(|| OsString::from("/proc/self/exe"));
     let mut mode = arguments.next();
     let mut rest: Vec<OsString> = arguments.collect();
+    // For disks, be the root on one or not.
+    if std::process::id() == 1
+        && let Err(error) = modules::load()
+    {
+        let _ = power::off_after(Err(error));
+        return ExitCode::FAILURE;
+    }
     let mut root = Root::of_archive(own_path);
     if mode.as_deref().is_some_and(|mode| mode == "root") {
         let entered = match &rest[..] {
-            [device, kind, options, ..] => {
-                modules::load().and_then(|()| root::enter(device, kind, options, &root.own_path))
-            }
+            [device, kind, options, ..] => root::enter(device, kind, options, &root.own_path),
             _ => Err(std::io::Error::other("`root` wants a device, a type and options")),
         };
         root = match entered {

@@ -1,4 +1,4 @@
-//! Modules of a Linux kernel, which the host put into the archive: what the disk with the root file system takes.
+//! Modules of a Linux kernel, which the host put into the archive: what disks and their file systems take.
 
 use rustix::system::finit_module;
 use std::fs::{self, File};

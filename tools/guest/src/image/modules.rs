@@ -12,8 +12,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a root file system on a disk takes. (The checksums of ext4 are asked for by what they do, so nothing depends on them by name.)
-const FOR_DISKS: [&str; 7] = ["virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "overlay", "erofs", "squashfs"];
+/// What a root file system on a disk takes, and further disks. (The checksums of ext4 are asked for by what they do, so nothing depends on them by name.)
+const FOR_DISKS: [&str; 9] =
+    ["virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "overlay", "erofs", "squashfs", "exfat", "loop"];
 
 /// Where a module names those that must be loaded before it.
 const DEPENDENCIES: &[u8] = b"\0depends=";

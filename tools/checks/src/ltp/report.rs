@@ -1,0 +1,151 @@
+//! The counts and the table by cause.
+
+use super::suite::Test;
+use super::verdict::{Kept, VERDICTS, Verdict};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Why tests do not pass: a line for each pattern of names, which is its first word. The first pattern that fits a name counts; `*` stands for anything.
+const CAUSES: &str = "user/ltp/causes.txt";
+/// What a test without a cause is listed under.
+const UNEXPLAINED: &str = "unexplained";
+
+/// Patterns of names with their causes.
+pub struct Causes(Vec<(String, String)>);
+
+impl Causes {
+    /// Those in the repository.
+    pub fn read() -> Result<Self> {
+        Self::parse(
+            &std::fs::read_to_string(CAUSES)
+                .with_context(|| format!("reading {CAUSES} (is this the top of the repository?)"))?,
+        )
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let mut causes = Vec::new();
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let Some((pattern, cause)) = line.split_once(' ') else { bail!("{CAUSES}: no cause in the line `{line}`") };
+            causes.push((pattern.to_owned(), cause.trim().to_owned()));
+        }
+        Ok(Self(causes))
+    }
+
+    fn of(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(pattern, _)| fits(pattern, name)).map(|(_, cause)| cause.as_str())
+    }
+}
+
+/// Whether a name is what a pattern says.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => {
+            let Some(tail) = name.strip_prefix(start) else { return false };
+            (0..=tail.len()).filter_map(|at| tail.get(at..)).any(|tail| fits(rest, tail))
+        }
+    }
+}
+
+/// What is known of all tests.
+pub struct Report {
+    /// Of Ebb, and of Linux where it was run, by verdict.
+    counts: BTreeMap<Verdict, [usize; 2]>,
+    /// Whether Linux was run.
+    is_compared: bool,
+    /// Tests that do not pass, by cause: those that pass on Linux, or, without Linux, those that do not say that they do not apply.
+    missing: BTreeMap<String, Vec<(String, Verdict)>>,
+}
+
+impl Report {
+    /// Of these tests, from what is kept of them.
+    pub fn new(tests: &[Test], causes: &Causes, ebb: &Kept, linux: &Kept) -> Self {
+        let is_compared = tests.iter().any(|test| linux.verdict(&test.name).is_some());
+        let mut report = Self { counts: BTreeMap::new(), is_compared, missing: BTreeMap::new() };
+        for test in tests {
+            let verdicts = [ebb.verdict(&test.name), linux.verdict(&test.name)];
+            for (which, verdict) in verdicts.into_iter().enumerate() {
+                if let Some(verdict) = verdict {
+                    report.counts.entry(verdict).or_default()[which] += 1;
+                }
+            }
+            let [Some(verdict), reference] = verdicts else { continue };
+            let is_expected = match reference {
+                Some(reference) => reference == Verdict::Passed,
+                None => verdict != Verdict::NotApplicable,
+            };
+            if is_expected && verdict != Verdict::Passed {
+                let cause = causes.of(&test.name).unwrap_or(UNEXPLAINED).to_owned();
+                report.missing.entry(cause).or_default().push((test.name.clone(), verdict));
+            }
+        }
+        report
+    }
+
+    /// As the page has it.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing into a string cannot fail.
+        let _ = match self.is_compared {
+            true => writeln!(text, "| | Ebb | Linux |\n| --- | ---: | ---: |"),
+            false => writeln!(text, "| | Ebb |\n| --- | ---: |"),
+        };
+        for (verdict, name) in VERDICTS {
+            let [ebb, linux] = self.counts.get(&verdict).copied().unwrap_or_default();
+            let _ = match self.is_compared {
+                true => writeln!(text, "| {name} | {ebb} | {linux} |"),
+                false => writeln!(text, "| {name} | {ebb} |"),
+            };
+        }
+        let total: usize = self.missing.values().map(Vec::len).sum();
+        let whose = if self.is_compared { "that pass on Linux and not on Ebb" } else { "that do not pass" };
+        let _ = writeln!(text, "\n{total} tests {whose}:\n\n| tests | cause | |\n| ---: | --- | --- |");
+        for (cause, tests) in self.by_size() {
+            let names: Vec<_> = tests
+                .iter()
+                .map(|(name, verdict)| match verdict {
+                    Verdict::Failed | Verdict::Broken => format!("`{name}`"),
+                    other => format!("`{name}` ({})", other.name()),
+                })
+                .collect();
+            let _ = writeln!(text, "| {} | {cause} | {} |", tests.len(), names.join(" "));
+        }
+        text
+    }
+
+    /// What is unexplained, then the causes of most tests first.
+    fn by_size(&self) -> Vec<(&str, &[(String, Verdict)])> {
+        let mut causes: Vec<_> = self.missing.iter().map(|(cause, tests)| (cause.as_str(), tests.as_slice())).collect();
+        causes.sort_by_key(|(cause, tests)| (*cause != UNEXPLAINED, usize::MAX - tests.len()));
+        causes
+    }
+
+    /// So many tests pass on Ebb, and so many that should do not.
+    pub fn passed_and_missing(&self) -> (usize, usize) {
+        let passed = self.counts.get(&Verdict::Passed).map_or(0, |counts| counts[0]);
+        (passed, self.missing.values().map(Vec::len).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_pattern_that_fits_counts() {
+        let causes = Causes::parse("# a comment\nshm* shared memory\nshmat9 never\nfoo*bar3 both ends\n").unwrap();
+        assert_eq!(causes.of("shmat9"), Some("shared memory"));
+        assert_eq!(causes.of("foobar3"), Some("both ends"));
+        assert_eq!(causes.of("foo_bar_bar3"), Some("both ends"));
+        assert_eq!(causes.of("foobar4"), None);
+        assert_eq!(causes.of("ashm"), None);
+        assert!(Causes::parse("alone\n").is_err());
+    }
+
+    #[test]
+    fn the_causes_in_the_repository_can_be_read() {
+        let text = include_str!("../../../../user/ltp/causes.txt");
+        assert!(!Causes::parse(text).unwrap().0.is_empty());
+    }
+}
