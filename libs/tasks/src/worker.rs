@@ -49,9 +49,9 @@ pub struct Worker {
     core: Cell<usize>,
     /// Whether anything is dead that it is to free.
     waiting: Cell<&'static AtomicBool>,
-    /// How many deaths it had seen when it was last quiescent with something to free.
+    /// How many deaths it had seen when it was last quiescent with something to free, those that destructors caused then among them.
     deaths: Cell<u64>,
-    /// Until all that died before this epoch is freed, the running task waits for others to be quiescent; 0: it waits for nothing.
+    /// Tasks have let go of objects that died before this epoch and may not be freed; 0: of none.
     until: Cell<u64>,
     /// As `until`, for what died on all cores, while somebody asks for it: see [`has_dead`].
     until_all: Cell<u64>,
@@ -282,7 +282,11 @@ impl Worker {
     #[cold]
     #[cfg_attr(false, ebb_lint::never_suspends)]
     fn free_some(&self, cx: &mut Cx) -> Dead {
-        let own = reclaim::awaited(self.core.get()) != self.deaths.get();
+        if reclaim::awaited(self.core.get()) != self.deaths.get() {
+            // Also where it waits for earlier ones: what has died since then is to be freed, too.
+            self.until.set(reclaim::epoch_now());
+        }
+        let own = self.until.get() != 0;
         let mut more = true;
         for _ in 0..STEPS {
             // SAFETY: it is the number under which this core is registered.
@@ -294,14 +298,16 @@ impl Worker {
             self.hooks.pause(self);
         }
         self.more.set(more);
+        // What destructors have added is no task's doing.
+        self.deaths.set(reclaim::awaited(self.core.get()));
         if own && !more && self.others_hold_back() {
             return Dead::Own;
         }
-        self.until.set(0);
-        // Without what destructors have added.
-        self.deaths.set(reclaim::awaited(self.core.get()));
-        if !more && self.has_waiting() {
-            self.hooks.look_again(self);
+        if !more {
+            self.until.set(0);
+            if self.has_waiting() {
+                self.hooks.look_again(self);
+            }
         }
         match (more, own) {
             (false, _) => Dead::None,
@@ -310,12 +316,8 @@ impl Worker {
         }
     }
 
-    /// Whether something that died here still waits for other cores to be quiescent. They will be soon: they suspend, idle or run user code. What dies
-    /// later than when this is first asked is not waited for.
+    /// Whether something that tasks here have let go of still waits for other cores to be quiescent. They will be soon: they suspend, idle or run user code.
     fn others_hold_back(&self) -> bool {
-        if self.until.get() == 0 {
-            self.until.set(reclaim::epoch_now());
-        }
         reclaim::awaits_since_before(self.core.get(), self.until.get())
     }
 
@@ -465,11 +467,16 @@ pub fn has_dead(cx: &Cx) -> bool {
 }
 
 /// Frees all dead objects, in steps between which others have their turn: what the task has let go of has come to its end when this
-/// returns. To be called before somebody may look whether it has.
+/// returns. To be called before somebody may look whether it has. What others let go of meanwhile is not waited for.
 #[cold]
 pub fn free_all_async(cx: &mut Cx) {
     let mut looks = 0;
+    let until = reclaim::epoch_now();
     while quiescent(cx) != Dead::None {
+        let worker = worker(cx);
+        if !worker.more.get() && !reclaim::awaits_since_before(worker.core.get(), until) {
+            break;
+        }
         wait_async(cx, &mut looks);
     }
 }

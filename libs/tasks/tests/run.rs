@@ -2,9 +2,12 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ops::ControlFlow;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
 
+use refs::reclaim::Core;
 use refs::{IdTable, StrongRc, WaitList};
 use tasks::{
     Body, Cx, Fifo, HeapStacks, Hooks, Next, StackSource, Worker, free_all_async, park_async, prepare, spawn,
@@ -308,6 +311,49 @@ fn what_has_died_is_freed_in_steps_at_suspensions_and_all_of_it_when_that_is_ask
         assert!(0 < freed && freed < OBJECTS / 2, "{freed} at one suspension");
         free_all_async(cx);
         assert_eq!(FREED.load(Ordering::Relaxed), OBJECTS);
+    });
+    runtime.run();
+}
+
+#[test]
+fn who_waits_for_what_it_has_let_go_of_waits_for_the_last_of_it() {
+    static FREED: AtomicUsize = AtomicUsize::new(0);
+    struct Freed;
+    impl Drop for Freed {
+        fn drop(&mut self) {
+            FREED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let runtime = Runtime::new();
+    runtime.spawn(|cx| {
+        // Another core, which comes in anew whenever it is asked to.
+        let (ask, asked) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        let other = thread::spawn(move || {
+            // SAFETY: no context is made.
+            let mut core = unsafe { Core::register() };
+            tell.send(()).unwrap();
+            for () in &asked {
+                drop(core);
+                // SAFETY: as above.
+                core = unsafe { Core::register() };
+                tell.send(()).unwrap();
+            }
+            thread::sleep(Duration::from_millis(50));
+            drop(core);
+        });
+        told.recv().unwrap();
+        drop(StrongRc::new(Freed));
+        // It is known from here on that the first has to wait for the other core.
+        yield_async(cx);
+        assert_eq!(FREED.load(Ordering::Relaxed), 0);
+        ask.send(()).unwrap();
+        told.recv().unwrap();
+        drop(StrongRc::new(Freed));
+        drop(ask);
+        free_all_async(cx);
+        assert_eq!(FREED.load(Ordering::Relaxed), 2, "the second is not left for later");
+        other.join().unwrap();
     });
     runtime.run();
 }
