@@ -82,6 +82,7 @@ check: ## Formatting, clippy, and where `unsafe` may be
 	@tools/build/kernel-check clippy --features ebb-frame/selftest -- -D warnings
 	@tools/build/kernel-check clippy --features stretch -- -D warnings
 	@tools/build/kernel-check clippy --features check-locks -- -D warnings
+	@tools/build/soundness compiles
 	@$(HOST_CARGO) run --quiet --release -p ebb-measure >/dev/null
 
 .PHONY: lint

@@ -112,13 +112,11 @@ pub mod time {
         STANDS_AT.get().unwrap_or_else(|| START.get_or_init(Instant::now).elapsed().as_nanos() as u64)
     }
 
-    #[cfg(not(ebb_shuttle))]
     std::thread_local! {
         static STANDS_AT: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
     }
 
     /// For this thread the clock stands at `now` from now on.
-    #[cfg(not(ebb_shuttle))]
     pub fn stand_at(now: u64) {
         STANDS_AT.set(Some(now));
     }
@@ -132,7 +130,7 @@ pub mod time {
         shuttle::lazy_static! {
             static ref NOW: AtomicU64 = AtomicU64::new(0);
         }
-        NOW.fetch_add(500_000, Ordering::Relaxed)
+        STANDS_AT.get().unwrap_or_else(|| NOW.fetch_add(500_000, Ordering::Relaxed))
     }
 
     /// As if the time stamp counter counted nanoseconds.

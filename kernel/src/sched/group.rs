@@ -477,13 +477,13 @@ pub(super) fn waits_until(number: u32, waker: Option<Waker>, cx: &impl NoSuspend
 }
 
 /// The weights of all that is ready in a group.
-#[cfg(test)]
+#[cfg(all(test, not(ebb_shuttle)))]
 pub(super) fn ready(number: u32) -> i64 {
     find(number).map_or(0, |group| group.sum.load(Ordering::SeqCst))
 }
 
 /// Whether a group has nothing left for this period.
-#[cfg(test)]
+#[cfg(all(test, not(ebb_shuttle)))]
 pub(super) fn is_used_up(number: u32) -> bool {
     find(number).is_some_and(|group| group.is_used_up.load(Ordering::SeqCst))
 }

@@ -95,7 +95,7 @@ pub use spin::{RawSpin, SpinGuard, SpinLock};
 pub use stable::{Lost, ReadGuard, StableRc, Versioned, WriteGuard};
 pub use temp::TempRc;
 pub use wait::{WaitList, WakeSlot, Waker};
-#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+#[cfg(not(ebb_loom))]
 pub use wake_later::LATER;
 pub use wake_later::{IsFor, WakeLater};
 pub use weak::{Gone, Mortal, WeakRc};

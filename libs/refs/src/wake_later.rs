@@ -19,6 +19,13 @@ const AT_A_TIME: usize = 32;
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
 pub static LATER: WakeLater = WakeLater::new();
 
+// Made anew for each interleaving. It is for nobody: wait lists do not ask there.
+#[cfg(ebb_shuttle)]
+shuttle::lazy_static! {
+    /// Those of all wait lists of the program.
+    pub static ref LATER: WakeLater = WakeLater::new();
+}
+
 /// Whether what runs on the core of this number has others wake.
 pub type IsFor = fn(core: usize) -> bool;
 

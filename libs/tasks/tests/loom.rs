@@ -260,7 +260,7 @@ fn a_turn_comes_when_the_one_before_leaves_served_or_not() {
                 let queue = queue.clone();
                 thread::spawn(move || {
                     rt::run(is_canceled, |cx| {
-                        let turn = queue.enter();
+                        let mut turn = queue.enter();
                         let unserved = usize::from(turn.await_x_async(cx).is_err());
                         (unserved, turn.leave())
                     })
