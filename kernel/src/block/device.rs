@@ -1,5 +1,8 @@
 //! [`BlockDevice`]: what a driver provides.
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use frame::Cx;
 use refs::WaitList;
 
@@ -54,6 +57,11 @@ pub trait BlockDevice: Send + Sync {
     fn geometry(&self) -> Geometry {
         let limits = self.limits();
         Geometry { sectors: limits.sectors, is_read_only: limits.is_read_only, logical_block: limits.logical_block }
+    }
+
+    /// What `/sys/block` shows of it beside what every disk has: a directory, and its files with their texts.
+    fn details(&self, _cx: &Cx) -> Option<(&'static str, Vec<(&'static str, String)>)> {
+        None
     }
 
     /// Nobody has it open any more, nor is anything on it mounted.

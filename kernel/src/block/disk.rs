@@ -8,13 +8,13 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Deref, Range};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::{UFrame, Writer};
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, Waker};
 
-use super::cache::PAGE_SECTORS;
+use super::cache::{MOST_AHEAD, PAGE_SECTORS};
 use super::partitions::{self, Partition};
 use super::{
     Backing, BlockDevice, Cache, Depth, Extent, Keep, Operation, ReadAhead, SECTOR, SyncProgress, transfer_async,
@@ -43,6 +43,10 @@ pub struct Disk {
     partitions: SpinLock<Vec<Partition>>,
     /// How many files are open on it or its partitions, and file systems mounted.
     open: AtomicUsize,
+    /// A bit for each partition, and bit 0 for the whole disk, that programs keep from being written (BLKROSET).
+    kept_from_writing: AtomicU32,
+    /// So many sectors are read ahead at most for who opens it from now on (BLKRASET).
+    read_ahead_sectors: AtomicU64,
 }
 
 static DISKS: SpinLock<Vec<&'static Disk>> = SpinLock::new(Vec::new());
@@ -77,16 +81,9 @@ pub fn start_async(cx: &mut Cx, devices: Vec<&'static dyn BlockDevice>) {
     write_back::start();
     for (number, device) in devices.into_iter().enumerate() {
         let serial = serial_async(cx, device);
-        let disk: &'static Disk = Box::leak(Box::new(Disk {
-            name: format!("vd{}", letters(number)),
-            major: MAJOR,
-            first_minor: number as u32 * MINORS,
-            device,
-            serial,
-            cache: Cache::new(Box::new(Whole(device)), cx),
-            partitions: SpinLock::new(Vec::new()),
-            open: AtomicUsize::new(0),
-        }));
+        let first_minor = number as u32 * MINORS;
+        let name = format!("vd{}", letters(number));
+        let disk: &'static Disk = Box::leak(Box::new(Disk::new(name, (MAJOR, first_minor), device, serial, cx)));
         let found = wait_async(cx, |_, cx| disk.find_partitions(cx));
         let partitions = found.unwrap_or_else(|error| {
             crate::log!("{}: its partition table cannot be read: {error:?}", disk.name);
@@ -140,21 +137,43 @@ pub fn volume(major: u32, minor: u32, cx: &impl NoSuspend) -> Option<Volume> {
 /// Enters a device that comes later, which has one minor number. Nobody looks for partitions on it.
 pub fn add(name: String, major: u32, minor: u32, device: &'static dyn BlockDevice, cx: &Cx) -> &'static Disk {
     write_back::start();
-    let disk: &'static Disk = Box::leak(Box::new(Disk {
-        name,
-        major,
-        first_minor: minor,
-        device,
-        serial: String::new(),
-        cache: Cache::new(Box::new(Whole(device)), cx),
-        partitions: SpinLock::new(Vec::new()),
-        open: AtomicUsize::new(0),
-    }));
+    let disk: &'static Disk = Box::leak(Box::new(Disk::new(name, (major, minor), device, String::new(), cx)));
     DISKS.lock(cx).push(disk);
     disk
 }
 
 impl Disk {
+    fn new(
+        name: String,
+        (major, first_minor): (u32, u32),
+        device: &'static dyn BlockDevice,
+        serial: String,
+        cx: &Cx,
+    ) -> Self {
+        Disk {
+            name,
+            major,
+            first_minor,
+            device,
+            serial,
+            cache: Cache::new(Box::new(Whole(device)), cx),
+            partitions: SpinLock::new(Vec::new()),
+            open: AtomicUsize::new(0),
+            kept_from_writing: AtomicU32::new(0),
+            read_ahead_sectors: AtomicU64::new(u64::from(MOST_AHEAD) * PAGE_SECTORS),
+        }
+    }
+
+    /// So many sectors are read ahead at most for who opens it.
+    pub fn read_ahead_sectors(&self) -> u64 {
+        self.read_ahead_sectors.load(Ordering::Relaxed)
+    }
+
+    /// Says how many sectors are read ahead at most for who opens it from now on.
+    pub fn set_read_ahead_sectors(&self, sectors: u64) {
+        self.read_ahead_sectors.store(sectors, Ordering::Relaxed);
+    }
+
     /// The disk itself.
     pub fn whole(&'static self) -> Volume {
         Volume { disk: self, partition: 0, start: 0, sectors: self.device.geometry().sectors }
@@ -253,6 +272,28 @@ impl Volume {
     /// How many bytes it has.
     pub fn size(&self) -> u64 {
         self.sectors() * SECTOR
+    }
+
+    /// Whether it cannot be written, or is kept from it. What is mounted already is written all the same.
+    pub fn is_read_only(&self) -> bool {
+        let kept = self.disk.kept_from_writing.load(Ordering::Relaxed);
+        kept & (1 << self.partition | 1) != 0 || self.disk.device.geometry().is_read_only
+    }
+
+    /// Keeps it from being written, or no longer does. A disk's partitions go with it.
+    pub fn set_read_only(&self, is_read_only: bool) {
+        let bit = 1 << self.partition;
+        if is_read_only {
+            self.disk.kept_from_writing.fetch_or(bit, Ordering::Relaxed);
+        } else {
+            self.disk.kept_from_writing.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+
+    /// Sectors that are read ahead at most for who opens it, as pages.
+    pub fn read_ahead(&self) -> ReadAhead {
+        let pages = self.disk.read_ahead_sectors() / PAGE_SECTORS;
+        ReadAhead::of_at_most(u32::try_from(pages).unwrap_or(u32::MAX))
     }
 
     /// What was done with it; of a partition nothing is counted.

@@ -11,7 +11,7 @@ use frame::Cx;
 use frame::mm::{Reader, Writer};
 use linux_raw_sys::ioctl::{
     BLKALIGNOFF, BLKBSZGET, BLKDISCARD, BLKDISCARDZEROES, BLKFLSBUF, BLKGETSIZE, BLKGETSIZE64, BLKIOMIN, BLKIOOPT,
-    BLKPBSZGET, BLKRAGET, BLKROGET, BLKROTATIONAL, BLKRRPART, BLKSSZGET, BLKZEROOUT,
+    BLKPBSZGET, BLKRAGET, BLKRASET, BLKROGET, BLKROSET, BLKROTATIONAL, BLKRRPART, BLKSSZGET, BLKZEROOUT,
 };
 use refs::{StrongRc, Waker, WeakRc};
 
@@ -25,9 +25,6 @@ use crate::fs::{DeviceNumber, Events, File, FileEnd, Lseek, OpenFile, OpenFlags,
 use crate::reclaim::Held;
 use crate::step::{Interruption, Patience, Step, Stop, complete_async};
 use crate::user_memory::Argument;
-
-/// Bytes that are reported as read ahead (BLKRAGET), in sectors: as many as the cache does.
-const READ_AHEAD_SECTORS: u64 = 2048;
 
 /// An open disk or partition.
 pub struct BlockFile {
@@ -53,7 +50,7 @@ pub fn open(device: DeviceNumber, flags: OpenFlags, cx: &Cx) -> Step<Box<dyn Fil
 pub fn open_volume(volume: Used, flags: OpenFlags, cx: &Cx) -> Box<dyn File> {
     let is_direct = flags.contains(OpenFlags::DIRECT);
     Box::new(BlockFile {
-        ahead: ReadAhead::default(),
+        ahead: volume.read_ahead(),
         seen: AtomicU64::new(volume.disk.cache(cx).failures()),
         volume,
         is_direct: AtomicBool::new(is_direct),
@@ -98,7 +95,7 @@ impl File for BlockFile {
     }
 
     fn write(&self, offset: u64, from: &mut Reader<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
-        if self.volume.disk.device.geometry().is_read_only {
+        if self.volume.is_read_only() {
             return Err(Errno::EPERM.into());
         }
         self.check_alignment(offset, from.remaining())?;
@@ -168,13 +165,21 @@ impl File for BlockFile {
         match request {
             BLKGETSIZE64 => memory.write(argument.output::<u64>(), &volume.size())?,
             BLKGETSIZE => memory.write(argument.output::<u64>(), &volume.sectors())?,
-            BLKRAGET => memory.write(argument.output::<u64>(), &READ_AHEAD_SECTORS)?,
+            BLKRAGET => memory.write(argument.output::<u64>(), &volume.disk.read_ahead_sectors())?,
+            BLKRASET => {
+                check_administrator(me, cx)?;
+                volume.disk.set_read_ahead_sectors(argument.value() as u64);
+            }
+            BLKROSET => {
+                check_administrator(me, cx)?;
+                volume.set_read_only(memory.read(argument.input::<i32>())? != 0);
+            }
             BLKSSZGET => memory.write(argument.output::<u32>(), &geometry.logical_block)?,
             BLKBSZGET => memory.write(argument.output::<u32>(), &4096)?,
             BLKPBSZGET => memory.write(argument.output::<u32>(), &limits.physical_block)?,
             BLKIOMIN => memory.write(argument.output::<u32>(), &limits.smallest_io)?,
             BLKIOOPT => memory.write(argument.output::<u32>(), &limits.best_io)?,
-            BLKROGET => memory.write(argument.output::<u32>(), &geometry.is_read_only.into())?,
+            BLKROGET => memory.write(argument.output::<u32>(), &volume.is_read_only().into())?,
             BLKDISCARDZEROES => memory.write(argument.output::<u32>(), &0)?,
             BLKROTATIONAL => memory.write(argument.output::<u16>(), &0)?,
             BLKALIGNOFF => {
@@ -229,9 +234,7 @@ pub fn ioctl_async(
         let file = open.kind::<BlockFile>().ok_or(Errno::ENOTTY)?;
         match request {
             BLKFLSBUF | BLKRRPART => {
-                if !me.credentials(cx)?.lock(cx).has(Capability::SysAdmin) {
-                    return Err(Errno::EACCES.into());
-                }
+                check_administrator(me, cx)?;
                 Ok(if request == BLKFLSBUF { Long::Flush } else { Long::Reread })
             }
             _ if loops::is_change(request) => {
@@ -260,6 +263,12 @@ pub fn ioctl_async(
         }
     }?;
     Ok(0)
+}
+
+/// # Errors
+/// EACCES.
+fn check_administrator(me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
+    if me.credentials(cx)?.lock(cx).has(Capability::SysAdmin) { Ok(()) } else { Err(Errno::EACCES) }
 }
 
 /// Runs a step on an open disk until it is done.
@@ -351,7 +360,7 @@ impl BlockFile {
         let [start, len] = words[..] else { return Err(Errno::EFAULT.into()) };
         let geometry = self.volume.disk.device.geometry();
         let end = start.checked_add(len).filter(|end| *end <= self.volume.size()).ok_or(Errno::EINVAL)?;
-        if geometry.is_read_only {
+        if self.volume.is_read_only() {
             return Err(Errno::EPERM.into());
         }
         if len == 0 || (start | len) % u64::from(geometry.logical_block) != 0 {

@@ -10,7 +10,6 @@ use crate::error::{Errno, Result};
 use crate::step::Step;
 
 /// How much a file system may hold, and does.
-#[derive(Default)]
 pub struct Capacity {
     /// Pages of 4096 bytes it may hold; 0: no limit is told.
     pub pages: AtomicU64,
@@ -22,6 +21,18 @@ pub struct Capacity {
     pub inodes: AtomicU64,
     /// Inodes it holds.
     pub used_inodes: AtomicU64,
+    /// Bytes of the unit in which files get space, which stat(2) tells.
+    pub block_bytes: AtomicU32,
+    /// What statfs(2) tells as the longest name.
+    pub longest_name: AtomicU32,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        let (pages, used_pages, kept_pages, inodes, used_inodes) = Default::default();
+        let block_bytes = AtomicU32::new(frame::mm::PAGE_SIZE as u32);
+        Capacity { pages, used_pages, kept_pages, inodes, used_inodes, block_bytes, longest_name: AtomicU32::new(255) }
+    }
 }
 
 impl Capacity {

@@ -334,6 +334,19 @@ pub trait InodeOps: Any + Send + Sync {
         false
     }
 
+    /// Has pages read that will be wanted soon. What is in memory has nothing to do.
+    ///
+    /// # Errors
+    /// Whatever a step may say while some are not there; EIO.
+    fn read_ahead(&self, _pages: Range<u64>, _cx: &Cx) -> Step<()> {
+        Ok(())
+    }
+
+    /// Whether statx(2) says of it that it is not compressed, rather than nothing about that.
+    fn tells_compression(&self) -> bool {
+        false
+    }
+
     /// Whether two names of a directory are one in other letters, so that a file can be renamed from one to the other.
     fn is_in_other_letters(&self, _one: &[u8], _other: &[u8], _cx: &Cx) -> Result<bool> {
         Ok(false)

@@ -123,10 +123,11 @@ impl MountContext {
     fn set_in(&self, state: &mut State, key: &[u8], value: Value<'_>) -> core::result::Result<(), String> {
         let (name, shown) = (self.kind.name, String::from_utf8_lossy(key));
         match (key, value) {
-            (b"ro", Value::Flag) => state.is_read_only = Some(true),
-            (b"rw", Value::Flag) => state.is_read_only = Some(false),
+            // As on Linux, whatever the value is.
+            (b"ro", _) => state.is_read_only = Some(true),
+            (b"rw", _) => state.is_read_only = Some(false),
             // They mean nothing here.
-            (b"sync" | b"async" | b"dirsync" | b"lazytime" | b"nolazytime" | b"mand" | b"nomand", Value::Flag) => {}
+            (b"sync" | b"async" | b"dirsync" | b"lazytime" | b"nolazytime" | b"mand" | b"nomand", _) => {}
             (b"source", Value::String(source)) if state.source.is_none() => state.source = Some(source.to_vec()),
             (b"source", Value::String(_)) => return Err("Multiple sources".into()),
             (b"source", _) => return Err("Non-string source".into()),

@@ -1,5 +1,7 @@
 //! What is known of files: stat, access, chmod, chown, utimes, truncate, extended attributes.
 
+use core::sync::atomic::Ordering;
+
 use frame::Cx;
 use linux_raw_sys::general as abi;
 use refs::WeakRc;
@@ -174,22 +176,20 @@ struct Stat {
     unused: [u64; 3],
 }
 
-const BLOCK_SIZE: u32 = 4096;
-
-/// The number of the device that an inode is on, and its own.
+/// The number of the device that an inode is on, its own, and the bytes of a block there.
 #[inline(always)]
-fn identity(inode: &Inode, cx: &Cx) -> (DeviceNumber, u64) {
+fn identity(inode: &Inode, cx: &Cx) -> (DeviceNumber, u64, u32) {
     let file_system = inode.file_system.get(cx);
     let (minor, number) = match file_system.depth {
         0 => (file_system.device, inode.number),
         _ => inode.ops.identity(inode, cx),
     };
-    (DeviceNumber { major: 0, minor }, number)
+    (DeviceNumber { major: 0, minor }, number, file_system.capacity.block_bytes.load(Ordering::Relaxed))
 }
 
 #[inline]
 fn write_stat(cx: &Cx, me: &Current, inode: &Inode, to: UserOut<Stat>) -> Step<usize> {
-    let (device, number) = identity(inode, cx);
+    let (device, number, block_size) = identity(inode, cx);
     let memory = me.memory(cx)?;
     inode.with_metadata(cx, |metadata| {
         let stat = Stat {
@@ -202,7 +202,7 @@ fn write_stat(cx: &Cx, me: &Current, inode: &Inode, to: UserOut<Stat>) -> Step<u
             padding: 0,
             special_device: inode.device.encoded(),
             size: metadata.size,
-            block_size: BLOCK_SIZE.into(),
+            block_size: block_size.into(),
             blocks: metadata.blocks,
             accessed: metadata.accessed.seconds,
             accessed_nanoseconds: metadata.accessed.nanoseconds.into(),
@@ -318,18 +318,19 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     }
     let found = resolve_at(cx, me, args.int(0), args.string(1), flags)?;
     let metadata: Metadata = found.inode.metadata(cx);
-    let (device, number) = identity(&found.inode, cx);
+    let (device, number, block_size) = identity(&found.inode, cx);
     let is_mount_root = found.inode.downgrade() == found.mount.root.downgrade();
     let root_attribute = u64::from(abi::STATX_ATTR_MOUNT_ROOT);
     let has_flags = if found.inode.ops.has_flags() { InodeFlags::IN_STATX } else { InodeFlags::empty() };
     let flags = u64::from((found.inode.flags() & has_flags).bits());
+    let compression = if found.inode.ops.tells_compression() { u64::from(abi::STATX_ATTR_COMPRESSED) } else { 0 };
     let (mount, mount_kind) = match mask & abi::STATX_MNT_ID_UNIQUE {
         0 => (found.mount.id.into(), abi::STATX_MNT_ID),
         _ => (found.mount.unique_id(), abi::STATX_MNT_ID_UNIQUE),
     };
     let raw = Statx {
         mask: abi::STATX_BASIC_STATS | abi::STATX_BTIME | mount_kind,
-        block_size: BLOCK_SIZE,
+        block_size,
         attributes: flags | if is_mount_root { root_attribute } else { 0 },
         links: metadata.links,
         uid: metadata.uid,
@@ -339,7 +340,7 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         inode: number,
         size: metadata.size,
         blocks: metadata.blocks,
-        attributes_mask: root_attribute | u64::from(has_flags.bits()),
+        attributes_mask: root_attribute | u64::from(has_flags.bits()) | compression,
         accessed: metadata.accessed.into(),
         born: metadata.born.into(),
         changed: metadata.changed.into(),

@@ -3,6 +3,7 @@
 //! Each file in this folder has a `CALLS` list: number (from `linux-raw-sys`), name, the function, and how complete it is. A function decodes its
 //! arguments, calls one subsystem and encodes the result; subsystems see neither registers nor raw user pointers.
 
+mod compare;
 mod credentials;
 mod descriptors;
 mod directories;
@@ -30,6 +31,7 @@ mod random;
 mod read_write;
 mod remote_memory;
 mod scheduling;
+mod scheduling_attributes;
 mod signal;
 mod sockets;
 mod syslog;

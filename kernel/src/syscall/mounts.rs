@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
@@ -17,7 +17,9 @@ use crate::error::{Errno, Result};
 use crate::fs::file_system::wait_for_end;
 use crate::fs::types::{self, Made, Opening, Request};
 use crate::fs::walk::{self, PathName, WalkFlags};
-use crate::fs::{FileKind, FileSystem, Inode, Location, MOUNTS, Mount, MountFlags, Path, PropagationType};
+use crate::fs::{
+    DeviceNumber, FileKind, FileSystem, Inode, Location, MOUNTS, Mount, MountFlags, Path, PropagationType,
+};
 use crate::process;
 use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
 use crate::user_memory::{UserIn, UserOut};
@@ -30,6 +32,8 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_umount2, "umount2", Call::Async(umount_async)),
     Entry::new(abi::__NR_statfs, "statfs", Call::Step(statfs)),
     Entry::new(abi::__NR_fstatfs, "fstatfs", Call::Step(fstatfs)),
+    Entry::new(abi::__NR_ustat, "ustat", Call::Step(ustat)),
+    Entry::new(abi::__NR_sysfs, "sysfs", Call::Step(sysfs)),
 ];
 
 /// Checks that the caller may change mounts.
@@ -55,7 +59,7 @@ fn mount_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
                 let target = PathName::read(args.string(1), me, cx)?;
                 let on = walk::resolve(abi::AT_FDCWD, target.bytes(), WalkFlags::FOLLOW, me, cx)?;
                 let mount = mount.take().ok_or(Errno::EINVAL)?;
-                Ok(MOUNTS.attach(mount, Some(&on), cx)?)
+                Ok(attach(mount, &on, cx)?)
             })?;
         }
     }
@@ -116,6 +120,7 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Begun> {
         MOUNTS.set_propagation(&on.mount, kind, is_recursive, cx)?;
         return Ok(Begun::Done);
     }
+    let has_source = args.string(0).non_null().is_some();
     let source = optional_string(cx, me, args.string(0))?;
     crate::memory::admit()?;
     if flags & (abi::MS_BIND | abi::MS_MOVE) != 0 {
@@ -132,20 +137,40 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Begun> {
         }
         return Ok(Begun::Done);
     }
-    let kind = optional_string(cx, me, args.string(2))?;
+    let kind = me.memory(cx)?.read_c_string(args.string(2).non_null().ok_or(Errno::EINVAL)?, 4096, Errno::EINVAL)?;
     let options = optional_string(cx, me, args.string(4))?;
     if on.inode.kind != FileKind::Directory {
         return Err(Errno::ENOTDIR.into());
     }
     let is_read_only = flags & abi::MS_RDONLY != 0;
-    let request = Request { kind: types::find(&kind, cx)?, source: &source, options: &options, is_read_only };
+    let kind = types::find(&kind, cx)?;
+    if kind.needs_source() && !has_source {
+        return Err(Errno::EINVAL.into());
+    }
+    let request = Request { kind, source: &source, options: &options, is_read_only };
     let ((file_system, root), access) = match request.begin(me, cx)? {
         Made::Instance(instance, access) => (instance, access),
         Made::Opening(opening) => return Ok(Begun::Opening(opening, source)),
     };
     let flags = MountFlags::of_mount(flags) | access;
-    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, flags)), Some(&on), cx)?;
+    attach(StrongRc::new(Mount::new(file_system, root, source, flags)), &on, cx)?;
     Ok(Begun::Done)
+}
+
+/// Types of file systems of which each mount is one of its own on Linux, while here they share one.
+const ONE_FOR_EACH_MOUNT: [&str; 2] = ["proc", "devpts"];
+
+/// Enters a new mount at a place.
+///
+/// # Errors
+/// EBUSY: the same file system is what is mounted there. Those of [`MountTable::attach`](crate::fs::MountTable::attach).
+fn attach(mount: StrongRc<Mount>, on: &Path<'_>, cx: &Cx) -> Result<()> {
+    let file_system = on.mount.file_system.get(cx);
+    let is_same = mount.with(|mount| mount.file_system.downgrade() == file_system.downgrade());
+    if is_same && on.is_root_of_mount() && !ONE_FOR_EACH_MOUNT.contains(&file_system.name) {
+        return Err(Errno::EBUSY);
+    }
+    MOUNTS.attach(mount, Some(on), cx)
 }
 
 /// The one propagation type that mount(2) was given.
@@ -306,7 +331,7 @@ fn write_statfs(cx: &Cx, me: &Current, path: &Path<'_>, to: UserOut<StatFs>) -> 
         files,
         files_free: files.saturating_sub(capacity.used_inodes.load(Ordering::Relaxed)),
         id: [file_system.device, 0],
-        name_len: 255,
+        name_len: capacity.longest_name.load(Ordering::Relaxed).into(),
         fragment_size: 4096,
         flags: u64::from(flags),
         spare: [0; 4],
@@ -324,4 +349,55 @@ fn statfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn fstatfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let path = me.files(cx)?.get_even_path(args.int(0), cx)?.location.path(cx)?;
     write_statfs(cx, me, &path, args.output::<StatFs>(1))
+}
+
+/// `struct ustat` of x86-64.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct UStat {
+    blocks_free: i32,
+    padding: u32,
+    inodes_free: u64,
+    name: [u8; 6],
+    pack_name: [u8; 6],
+    padding_too: u32,
+}
+
+/// How full the mounted file system is that has a device number.
+fn ustat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let device = DeviceNumber::from_encoded((args.int(0) as u32).into());
+    let all = MOUNTS.file_systems(cx).into_iter().filter_map(|system| system.upgrade(cx).ok());
+    let system = all.into_iter().find(|system| device == DeviceNumber { major: 0, minor: system.device });
+    let capacity = &system.as_ref().ok_or(Errno::EINVAL)?.capacity;
+    let free =
+        |all: &AtomicU64, used: &AtomicU64| all.load(Ordering::Relaxed).saturating_sub(used.load(Ordering::Relaxed));
+    let raw = UStat {
+        blocks_free: free(&capacity.pages, &capacity.used_pages) as i32,
+        padding: 0,
+        inodes_free: free(&capacity.inodes, &capacity.used_inodes),
+        name: [0; 6],
+        pack_name: [0; 6],
+        padding_too: 0,
+    };
+    me.memory(cx)?.write(args.output::<UStat>(1), &raw)?;
+    Ok(0)
+}
+
+/// Which types of file systems there are.
+fn sysfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let types = types::types(cx);
+    match args.int(0) {
+        1 => {
+            let name = me.memory(cx)?.read_c_string(args.string(1), 4096, Errno::EINVAL)?;
+            Ok(types.iter().position(|kind| kind.name.as_bytes() == name).ok_or(Errno::EINVAL)?)
+        }
+        2 => {
+            let kind = types.get(args.int(1) as u32 as usize).ok_or(Errno::EINVAL)?;
+            let name = [kind.name.as_bytes(), &[0]].concat();
+            me.memory(cx)?.write_slice(args.output::<u8>(2).slice(name.len()), &name)?;
+            Ok(0)
+        }
+        3 => Ok(types.len()),
+        _ => Err(Errno::EINVAL.into()),
+    }
 }

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
 use crate::arch::{self, CloneArguments, Prctl};
-use crate::credentials::Capability;
+use crate::credentials::{Capability, TraceAs};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{self, FdFlags, OpenFile, OpenFlags, reserve_fd};
@@ -34,6 +34,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_wait4, "wait4", Call::Async(wait4_async)),
     Entry::new(abi::__NR_waitid, "waitid", Call::Async(waitid_async)),
     Entry::partial(abi::__NR_pidfd_open, "pidfd_open", Call::Step(pidfd_open), "PIDFD_THREAD"),
+    Entry::new(abi::__NR_pidfd_getfd, "pidfd_getfd", Call::Step(pidfd_getfd)),
     Entry::new(abi::__NR_pidfd_send_signal, "pidfd_send_signal", Call::Step(super::signal::pidfd_send_signal)),
     Entry::new(abi::__NR_getpid, "getpid", Call::Step(getpid)),
     Entry::new(abi::__NR_gettid, "gettid", Call::Step(gettid)),
@@ -260,6 +261,24 @@ fn pidfd_open(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let status = OpenFlags::from_bits_retain(flags) & OpenFlags::NONBLOCK | OpenFlags::READ_WRITE;
     let file = OpenFile::new(Box::new(PidFd::new(process)), status);
     Ok(reserve_fd(me, cx)?.fill(file, FdFlags::CLOSE_ON_EXEC, cx))
+}
+
+/// A descriptor for what another process has open.
+fn pidfd_getfd(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    if args.int(2) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let file = me.files(cx)?.get(args.int(0), cx)?;
+    let pid = file.kind::<PidFd>().ok_or(Errno::EBADF)?.process(cx)?.pid;
+    let thread = process::find_thread(pid, cx).ok_or(Errno::ESRCH)?;
+    if thread.files.lock(cx).is_none() {
+        return Err(Errno::ESRCH.into());
+    }
+    if !me.may_trace(&thread, TraceAs::Real, cx)? {
+        return Err(Errno::EPERM.into());
+    }
+    let file = super::compare::file(&thread, args.int(1), cx)?.upgrade(cx)?.share().ok_or(Errno::EBADF)?;
+    Ok(reserve_fd(me, cx)?.fill_shared(file, FdFlags::CLOSE_ON_EXEC, cx))
 }
 
 fn getpid(cx: &Cx, me: &Current, _args: &Args) -> Step<usize> {

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
+use frame::mm::PAGE_SIZE;
 use linux_raw_sys::general as abi;
 use refs::WeakRc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -110,8 +111,8 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_sync, "sync", Call::Async(sync_all_async)),
     Entry::new(abi::__NR_syncfs, "syncfs", Call::Async(syncfs_async)),
     Entry::new(abi::__NR_sync_file_range, "sync_file_range", Call::Async(sync_file_range_async)),
-    Entry::new(abi::__NR_fadvise64, "fadvise64", Call::Step(fadvise)),
-    Entry::new(abi::__NR_readahead, "readahead", Call::Step(readahead)),
+    Entry::new(abi::__NR_fadvise64, "fadvise64", Call::Async(fadvise_async)),
+    Entry::new(abi::__NR_readahead, "readahead", Call::Async(readahead_async)),
     Entry::partial(
         abi::__NR_fallocate,
         "fallocate",
@@ -467,22 +468,58 @@ fn sync_file_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
     Ok(0)
 }
 
-fn fadvise(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn fadvise_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (offset, len, advice) = (args.long(1) as i64, args.long(2) as i64, args.int(3) as u32);
     let open = me.files(cx)?.get(args.int(0), cx)?;
     if open.inode(cx)?.kind == FileKind::Fifo {
-        return Err(Errno::ESPIPE.into());
+        return Err(Errno::ESPIPE);
     }
-    let advice = args.int(3) as u32;
-    if (args.long(2) as i64) < 0 || advice > abi::POSIX_FADV_NOREUSE { Err(Errno::EINVAL.into()) } else { Ok(0) }
+    if len < 0 || advice > abi::POSIX_FADV_NOREUSE {
+        return Err(Errno::EINVAL);
+    }
+    let name = open.downgrade();
+    drop(open);
+    if advice == abi::POSIX_FADV_WILLNEED {
+        read_ahead_async(cx, me, name, offset, if len == 0 { i64::MAX } else { len })?;
+    }
+    Ok(0)
 }
 
-fn readahead(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn readahead_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (offset, len) = (args.long(1) as i64, args.long(2) as i64);
     let open = me.files(cx)?.get(args.int(0), cx)?;
     if !open.flags().can_read() {
-        return Err(Errno::EBADF.into());
+        return Err(Errno::EBADF);
     }
-    let is_regular = open.inode(cx)?.kind == FileKind::Regular;
-    if is_regular && args.long(2) as i64 >= 0 { Ok(0) } else { Err(Errno::EINVAL.into()) }
+    if open.inode(cx)?.kind != FileKind::Regular || len < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let name = open.downgrade();
+    drop(open);
+    read_ahead_async(cx, me, name, offset, len)?;
+    Ok(0)
+}
+
+/// So many pages a call has read ahead at most.
+const MOST_READ_AHEAD: u64 = 512;
+
+/// Has what is at a range of a file's bytes read, as far as it is at once. Where that cannot be, nobody is told: whoever reads it is.
+fn read_ahead_async(cx: &mut Cx, me: &mut Current, name: WeakRc<OpenFile>, offset: i64, len: i64) -> Result<()> {
+    let Ok(start) = u64::try_from(offset) else { return Ok(()) };
+    let first = start / PAGE_SIZE as u64;
+    let end = start.saturating_add(len as u64).div_ceil(PAGE_SIZE as u64).min(first + MOST_READ_AHEAD);
+    let outcome = complete_async(cx, me, Patience::Forever, |cx, _, _| {
+        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        let inode = open.inode(cx)?;
+        if inode.kind != FileKind::Regular {
+            return Ok(());
+        }
+        Inode::kept(&inode, cx).ops.read_ahead(first..end, cx)
+    });
+    match outcome {
+        Err(error @ (Errno::EINTR | Errno::EBADF)) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn fallocate_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {

@@ -50,7 +50,7 @@ struct Param {
 }
 
 /// A thread by its id; 0 is the caller.
-fn thread<'cx>(tid: i32, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, Thread>> {
+pub(super) fn thread<'cx>(tid: i32, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, Thread>> {
     match u32::try_from(tid) {
         Ok(0) => Ok(me.thread(cx)?),
         Ok(tid) => process::find_thread(tid, cx).ok_or(Errno::ESRCH),
@@ -58,7 +58,7 @@ fn thread<'cx>(tid: i32, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, Thread
     }
 }
 
-fn parameters(thread: &Thread, cx: &Cx) -> Parameters {
+pub(super) fn parameters(thread: &Thread, cx: &Cx) -> Parameters {
     thread.task(cx).map(sched::parameters).unwrap_or_default()
 }
 
@@ -82,7 +82,7 @@ fn sched_yield(cx: &Cx, _: &Current, _: &Args) -> Step<usize> {
     Ok(0)
 }
 
-fn class_number(class: Class) -> u32 {
+pub(super) fn class_number(class: Class) -> u32 {
     match class {
         Class::Other => abi::SCHED_NORMAL,
         Class::Fifo => abi::SCHED_FIFO,
@@ -92,7 +92,7 @@ fn class_number(class: Class) -> u32 {
     }
 }
 
-fn class(number: u32) -> Result<Class> {
+pub(super) fn class(number: u32) -> Result<Class> {
     match number & !RESET_ON_FORK {
         abi::SCHED_NORMAL => Ok(Class::Other),
         abi::SCHED_FIFO => Ok(Class::Fifo),
@@ -119,16 +119,27 @@ fn param(from: UserIn<Param>, me: &Current, cx: &Cx) -> Step<Param> {
     Ok(me.memory(cx)?.read(from.non_null().ok_or(Errno::EINVAL)?)?)
 }
 
-fn change(thread: &Thread, class: Class, reset_on_fork: bool, param: Param, me: &Current, cx: &Cx) -> Step<usize> {
+/// Has a thread scheduled otherwise: with another policy, priority and nice value.
+///
+/// # Errors
+/// EINVAL: a priority that the policy does not have. EPERM.
+pub(super) fn change(
+    thread: &Thread,
+    class: Class,
+    reset_on_fork: bool,
+    (priority, nice): (i32, i8),
+    me: &Current,
+    cx: &Cx,
+) -> Step<usize> {
     let real_time = matches!(class, Class::Fifo | Class::RoundRobin);
     let valid = if real_time { 1..=i32::from(MAX_PRIORITY) } else { 0..=0 };
-    if !valid.contains(&param.priority) {
+    if !valid.contains(&priority) {
         return Err(Errno::EINVAL.into());
     }
     let old = parameters(thread, cx);
-    let new = Parameters { class, priority: param.priority as u8, reset_on_fork, ..old };
+    let new = Parameters { class, priority: priority as u8, nice, reset_on_fork, ..old };
     check_right(thread, me, cx)?;
-    if needs_privilege(thread, old, new, cx) {
+    if needs_privilege(thread, old, new, cx) || (nice < old.nice && !may_reach(thread, nice, cx)) {
         me.require(Capability::SysNice, cx)?;
     }
     if let Some(task) = thread.task(cx) {
@@ -144,7 +155,8 @@ fn sched_setscheduler(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     }
     let param = param(args.input::<Param>(2), me, cx)?;
     let thread = thread(args.int(0), me, cx)?;
-    change(&thread, class(policy as u32)?, policy as u32 & RESET_ON_FORK != 0, param, me, cx)
+    let rest = (param.priority, parameters(&thread, cx).nice);
+    change(&thread, class(policy as u32)?, policy as u32 & RESET_ON_FORK != 0, rest, me, cx)
 }
 
 fn sched_setparam(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -154,7 +166,7 @@ fn sched_setparam(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let param = param(args.input::<Param>(1), me, cx)?;
     let thread = thread(args.int(0), me, cx)?;
     let old = parameters(&thread, cx);
-    change(&thread, old.class, old.reset_on_fork, param, me, cx)
+    change(&thread, old.class, old.reset_on_fork, (param.priority, old.nice), me, cx)
 }
 
 fn sched_getscheduler(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

@@ -19,6 +19,7 @@ pub enum Completeness {
 #[rustfmt::skip]
 const LISTS: &[&[Entry]] = &[
     super::open::CALLS,
+    super::compare::CALLS,
     super::read_write::CALLS,
     super::descriptors::CALLS,
     super::directories::CALLS,
@@ -44,6 +45,7 @@ const LISTS: &[&[Entry]] = &[
     super::remote_memory::CALLS,
     super::signal::CALLS,
     super::scheduling::CALLS,
+    super::scheduling_attributes::CALLS,
     super::sockets::CALLS,
     super::syslog::CALLS,
     super::system::CALLS,

@@ -69,6 +69,10 @@ static void arguments(void)
     CHECK_MAY("second-source", fails(fsconfig(context, SET_STRING, "source", "there", 0), EINVAL));
     CHECK_MAY("said", strncmp(message(context), "e ", 2) == 0);
     CHECK_MESSAGE("no-more-messages", context);
+    // Flags of every file system's, whatever they are given.
+    CHECK_MAY("flag-with-string", fsconfig(context, SET_STRING, "sync", "false", 0));
+    CHECK_MAY("flag-with-path", fsconfig(context, SET_PATH, "async", "/", AT_FDCWD));
+    CHECK_MAY("flag-with-file", fsconfig(context, SET_FD, "dirsync", NULL, 0));
     CHECK_MAY("again-unknown", fails(fsconfig(context, SET_FLAG, "colour", NULL, 0), EINVAL));
     CHECK_MAY("too-short-for-message", fails(read(context, long_key, 3), EMSGSIZE));
     CHECK_MESSAGE("that-message-stays", context);

@@ -4,7 +4,8 @@
 
 enum {
     SET_FILE = 0x4C00, CLEAR_FILE, SET_STATUS, GET_STATUS, SET_STATUS64, GET_STATUS64, CHANGE_FILE, SET_CAPACITY, SET_DIRECT, SET_BLOCK, CONFIGURE,
-    CONTROL_ADD = 0x4C80, CONTROL_REMOVE, CONTROL_FREE, SIZE64 = (int)0x80081272, SIZE_OF_BLOCK = 0x1268, IS_READ_ONLY = 0x125e,
+    CONTROL_ADD = 0x4C80, CONTROL_REMOVE, CONTROL_FREE, SIZE64 = (int)0x80081272, SIZE_OF_BLOCK = 0x1268, SET_READ_ONLY = 0x125d, IS_READ_ONLY,
+    SET_READ_AHEAD = 0x1262, GET_READ_AHEAD,
 };
 
 struct info {
@@ -12,6 +13,16 @@ struct info {
     uint32_t number, encryption, key_size, flags;
     char name[64], crypt_name[64], key[32];
     uint64_t init[2];
+};
+
+struct old_info {
+    int number;
+    unsigned long device, inode, raw_device;
+    int offset, encryption, key_size, flags;
+    char name[64];
+    unsigned char key[32];
+    unsigned long init[2];
+    char reserved[4];
 };
 
 struct configuration {
@@ -169,6 +180,72 @@ static void configured(int control)
     close(device);
 }
 
+// What /sys/block has of the device.
+static const char *in_sysfs(const char *name)
+{
+    static char text[256];
+    char file[128];
+    snprintf(file, sizeof file, "/sys/block/%s/%s", strrchr(path, '/') + 1, name);
+    int fd = open(file, O_RDONLY);
+    ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[length < 0 ? 0 : length] = 0;
+    text[strcspn(text, "\n")] = 0;
+    return text;
+}
+
+static void told(int control)
+{
+    struct info info = { .offset = 4096, .limit = 32 << 10, .flags = 4 };
+    char name[256];
+    int file = file_of("image", 64 << 10, 't'), device = open_free(control, O_RDWR), value = 0;
+    struct stat status;
+    CHECK_STR("told-size-unbound", in_sysfs("size"));
+    CHECK("told-bind", ioctl(device, SET_FILE, file));
+    CHECK_STR("told-size", in_sysfs("size"));
+    CHECK_STR("told-writable", in_sysfs("ro"));
+    CHECK("told-move", ioctl(device, SET_STATUS64, &info));
+    CHECK_STR("told-size-moved", in_sysfs("size"));
+    CHECK_STR("told-offset", in_sysfs("loop/offset"));
+    CHECK_STR("told-limit", in_sysfs("loop/sizelimit"));
+    CHECK_STR("told-autoclear", in_sysfs("loop/autoclear"));
+    CHECK_STR("told-partscan", in_sysfs("loop/partscan"));
+    CHECK_TRUE("told-file", getcwd(name, sizeof name - 8) && strcmp(strcat(name, "/image"), in_sysfs("loop/backing_file")) == 0);
+    CHECK("keep-from-writing", ioctl(device, SET_READ_ONLY, &(int){ 1 }));
+    CHECK("is-kept", ioctl(device, IS_READ_ONLY, &value) == 0 ? value : -1);
+    CHECK_STR("told-kept", in_sysfs("ro"));
+    CHECK("write-kept", pwrite(device, "x", 1, 0));
+    CHECK("write-again", ioctl(device, SET_READ_ONLY, &(int){ 0 }) == 0 ? pwrite(device, "x", 1, 0) : -1);
+    long ahead = 0;
+    CHECK("set-read-ahead", ioctl(device, SET_READ_AHEAD, 512L));
+    CHECK("read-ahead", ioctl(device, GET_READ_AHEAD, &ahead) == 0 ? ahead : -1);
+    CHECK_STR("told-read-ahead", in_sysfs("queue/read_ahead_kb"));
+    CHECK("no-read-ahead", ioctl(device, SET_READ_AHEAD, 0L) == 0 && forget(device) == 0 && byte_at(device, 0) == 'x');
+    CHECK("restore-read-ahead", ioctl(device, SET_READ_AHEAD, 256L));
+    CHECK("bad-address", ioctl(device, SET_READ_ONLY, BAD_POINTER));
+    struct old_info old;
+    memset(&old, 0xee, sizeof old);
+    CHECK("old-status", ioctl(device, GET_STATUS, &old));
+    CHECK_TRUE("old-inode", fstat(file, &status) == 0 && old.inode == status.st_ino);
+    CHECK("old-offset", old.offset);
+    CHECK("old-flags", old.flags);
+    old.offset = 512;
+    old.flags = 8;
+    strcpy(old.name, "an older name");
+    CHECK("old-move", ioctl(device, SET_STATUS, &old));
+    CHECK("old-moved", ioctl(device, GET_STATUS64, &info) == 0 ? (long)info.offset : -1);
+    CHECK("old-scans", info.flags & 8);
+    CHECK_STR("old-name", info.name);
+    CHECK_STR("told-scans", in_sysfs("loop/partscan"));
+    // Who alone has it open has it bound to nothing from then on.
+    CHECK("gave-up", ioctl(device, CLEAR_FILE, 0));
+    CHECK("status-after", ioctl(device, GET_STATUS64, &info));
+    CHECK("clear-after", ioctl(device, CLEAR_FILE, 0));
+    CHECK("capacity-after", ioctl(device, SET_CAPACITY, 0));
+    close(device);
+    close(file);
+}
+
 static int has_only(int file, off_t from, char own)
 {
     static char bytes[64 << 10];
@@ -232,6 +309,7 @@ int main(void)
     unbound(control);
     bound(control);
     configured(control);
+    told(control);
     moved_while_written(control);
     close(control);
     REQUIRE(chdir("..") == 0 && umount2("base", MNT_DETACH) == 0 && umount2("base", MNT_DETACH) == 0);

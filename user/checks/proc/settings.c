@@ -40,6 +40,9 @@ int main(void)
     setting("pid_max", "/proc/sys/kernel/pid_max", "1");
     CHECK_CHILD("not-for-others", REQUIRE(setgid(1000) == 0 && setuid(1000) == 0);
                 _exit(open("/proc/sys/fs/nr_open", O_WRONLY) == -1 && errno == EACCES ? 3 : 4));
+    const char *drop = "/proc/sys/vm/drop_caches";
+    CHECK_TRUE("drops-nothing", access(drop, W_OK) != 0 || (put(drop, "0\n") == -1 && errno == EINVAL));
+    CHECK("drop-mode", stat(drop, &(struct stat){ 0 }));
     struct stat status;
     CHECK("mode", stat("/proc/sys/fs/nr_open", &status) == 0 ? status.st_mode & 0777 : 0);
     return 0;

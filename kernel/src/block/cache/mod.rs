@@ -51,7 +51,7 @@ use self::content::{Content, State};
 pub(super) use self::memory::background_limit;
 use self::memory::{CACHES, CLEAN, DIRTY, FEWER_DIRTY, TAKEN_AT_ONCE, is_over_limit, name_number};
 pub use self::memory::{clean_pages, dirty_pages, exempt, give_back, has_many_dirty};
-pub use self::read::{Keep, ReadAhead, Wanted};
+pub use self::read::{Keep, MOST_AHEAD, ReadAhead, Wanted};
 pub use self::sync::{Depth, SyncProgress, VolumeSync};
 use super::{BlockDevice, Operation, Owner, Refused, Request, SECTOR};
 use crate::error::{Errno, Result};

@@ -14,14 +14,16 @@ use crate::block::{Operation, SECTOR, wait_async};
 use crate::error::{Errno, Result};
 use crate::step::{Step, Stop};
 
-/// So many pages are read ahead at most.
-const MOST_AHEAD: u32 = 256;
+/// So many pages are read ahead at most, where nobody says otherwise.
+pub const MOST_AHEAD: u32 = 256;
 /// So few are read ahead at first, when a second read follows a first.
 const FIRST_AHEAD: u32 = 32;
 
 /// What an open file has read, for what is read ahead of it. Several threads may change it at once: then some is read ahead that is not needed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ReadAhead {
+    /// So many pages are read ahead at most.
+    most: u32,
     /// The page that comes next if reading goes on.
     next: AtomicU32,
     /// So many pages are read ahead.
@@ -220,14 +222,26 @@ impl Cache {
     }
 }
 
+impl Default for ReadAhead {
+    fn default() -> Self {
+        Self::of_at_most(MOST_AHEAD)
+    }
+}
+
 impl ReadAhead {
+    /// One that reads so many pages ahead at most; 0: none.
+    pub fn of_at_most(most: u32) -> Self {
+        let (next, window, end) = Default::default();
+        ReadAhead { most: most.min(MOST_AHEAD), next, window, end }
+    }
+
     /// The page of that index was looked for and is not there, and so many are wanted: how many pages are to be read from it on.
     fn missed(&self, index: u32, wanted: u32) -> u32 {
         let is_next = self.next.swap(index, Ordering::Relaxed) == index && index > 0 || index == 0;
         let window = match self.window.load(Ordering::Relaxed) {
             _ if !is_next => 0,
-            0 => FIRST_AHEAD,
-            window => (2 * window).min(MOST_AHEAD),
+            0 => FIRST_AHEAD.min(self.most),
+            window => (2 * window).min(self.most),
         };
         self.window.store(window, Ordering::Relaxed);
         let count = window.max(wanted).clamp(1, MOST_AHEAD);
@@ -243,7 +257,7 @@ impl ReadAhead {
         if !is_next || window == 0 || index + window / 2 < end || index >= end {
             return None;
         }
-        let window = (2 * window).min(MOST_AHEAD);
+        let window = (2 * window).min(self.most);
         self.window.store(window, Ordering::Relaxed);
         self.end.store(end.saturating_add(window), Ordering::Relaxed);
         Some((end, window))

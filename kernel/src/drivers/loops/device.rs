@@ -11,6 +11,8 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -36,6 +38,8 @@ const MOST_FRAMES: usize = 32;
 pub struct Bound {
     /// The file.
     pub file: StrongRc<OpenFile>,
+    /// Its absolute name when it was bound.
+    pub path: Vec<u8>,
     /// Where it begins there, in bytes.
     pub offset: u64,
     /// How many bytes it has at most; 0: up to the end.
@@ -50,6 +54,10 @@ pub struct Bound {
 pub const READ_ONLY: u32 = 1;
 /// LO_FLAGS_AUTOCLEAR: its file is let go of with its last user.
 pub const AUTOCLEAR: u32 = 4;
+/// LO_FLAGS_PARTSCAN.
+pub const PARTSCAN: u32 = 8;
+/// LO_FLAGS_DIRECT_IO.
+pub const DIRECT_IO: u32 = 16;
 
 /// A disk whose sectors are the bytes of a file.
 pub struct LoopDevice {
@@ -68,6 +76,8 @@ pub struct LoopDevice {
 #[derive(Default)]
 struct State {
     bound: Option<Bound>,
+    /// Who alone has it open has let the file go (LOOP_CLR_FD): for programs it is bound to nothing any more.
+    is_given_up: bool,
     /// The file is about to be let go of.
     is_ending: bool,
     changing: Changing,
@@ -92,13 +102,13 @@ pub enum Change {
         offset: u64,
         /// [`Bound::size_limit`].
         size_limit: u64,
-        /// [`AUTOCLEAR`] and LO_FLAGS_PARTSCAN, of [`Bound::flags`].
+        /// [`AUTOCLEAR`] and [`PARTSCAN`], of [`Bound::flags`].
         flags: u32,
         /// [`Bound::name`].
         name: [u8; 64],
     },
-    /// LOOP_CHANGE_FD: another file of the same size.
-    File(StrongRc<OpenFile>),
+    /// LOOP_CHANGE_FD: another file of the same size, and [`Bound::path`].
+    File(StrongRc<OpenFile>, Vec<u8>),
     /// LOOP_SET_CAPACITY: as large as its file is now.
     Capacity,
     /// LOOP_SET_BLOCK_SIZE: its smallest unit has so many bytes.
@@ -184,7 +194,21 @@ impl LoopDevice {
         if state.is_ending {
             return Err(Stop::BlockOnDevice);
         }
-        Ok(f(state.bound.as_mut().ok_or(Errno::ENXIO)?)?)
+        let is_given_up = state.is_given_up;
+        Ok(f(state.bound.as_mut().filter(|_| !is_given_up).ok_or(Errno::ENXIO)?)?)
+    }
+
+    /// Has it let its file go with its last user, at the latest the caller. `is_alone`: that is the only user.
+    ///
+    /// # Errors
+    /// As for [`with_bound`](Self::with_bound).
+    pub fn give_up(&self, is_alone: bool, cx: &Cx) -> Step<()> {
+        self.with_bound(cx, |bound| {
+            bound.flags |= AUTOCLEAR;
+            Ok(())
+        })?;
+        self.state.lock(cx).is_given_up |= is_alone;
+        Ok(())
     }
 
     /// Whether its file is about to be let go of.
@@ -198,7 +222,7 @@ impl LoopDevice {
         let Some(bound) = &state.bound else { return false };
         match change {
             Change::Status { offset, size_limit, .. } => (*offset, *size_limit) != (bound.offset, bound.size_limit),
-            Change::File(_) | Change::Block(_) => true,
+            Change::File(..) | Change::Block(_) => true,
             Change::Capacity => false,
         }
     }
@@ -216,7 +240,7 @@ impl LoopDevice {
         if state.is_ending || !matches!(state.changing, Changing::No) {
             return Err(Stop::BlockOnDevice);
         }
-        if state.bound.is_none() {
+        if state.bound.is_none() || state.is_given_up {
             return Err(Errno::ENXIO.into());
         }
         state.changing = Changing::Next(change.take().ok_or(Errno::EINVAL)?, asked.downgrade());
@@ -265,7 +289,7 @@ impl LoopDevice {
             let bound = state.bound.as_ref().ok_or(Errno::ENXIO)?;
             (bound.file.downgrade(), bound.offset, bound.size_limit, bound.flags & READ_ONLY != 0)
         };
-        if let Change::File(new) = &change {
+        if let Change::File(new, _) = &change {
             let size = |file: &OpenFile| file.location.inode.get(cx).metadata(cx).size;
             if !is_read_only || size(&new.get(cx)) != size(&*file.upgrade(cx)?) {
                 return Err(Errno::EINVAL);
@@ -296,7 +320,10 @@ impl LoopDevice {
                 (bound.offset, bound.size_limit, bound.name) = (offset, size_limit, name);
                 bound.flags = bound.flags & !AUTOCLEAR | flags;
             }
-            Change::File(new) => old = Some(core::mem::replace(&mut bound.file, new)),
+            Change::File(new, path) => {
+                bound.path = path;
+                old = Some(core::mem::replace(&mut bound.file, new));
+            }
             Change::Block(bytes) => self.block.store(bytes, Ordering::Relaxed),
             Change::Capacity => {}
         }
@@ -388,6 +415,7 @@ impl LoopDevice {
         }
         // Nothing comes from it any more, and nobody gives it another file yet.
         let bound = state.bound.take();
+        state.is_given_up = false;
         drop(state);
         // As long as it has a size.
         forget_async(cx, disk, true);
@@ -452,6 +480,27 @@ impl BlockDevice for LoopDevice {
             is_read_only: self.is_read_only.load(Ordering::Relaxed),
             logical_block: self.block.load(Ordering::Relaxed),
         }
+    }
+
+    fn details(&self, cx: &Cx) -> Option<(&'static str, Vec<(&'static str, String)>)> {
+        let state = self.state.lock(cx);
+        let texts = match &state.bound {
+            Some(bound) => {
+                let flag = |flag| u32::from(bound.flags & flag != 0).to_string();
+                let path = String::from_utf8_lossy(&bound.path).into_owned();
+                [
+                    path,
+                    bound.offset.to_string(),
+                    bound.size_limit.to_string(),
+                    flag(AUTOCLEAR),
+                    flag(PARTSCAN),
+                    flag(DIRECT_IO),
+                ]
+            }
+            None => Default::default(),
+        };
+        let names = ["backing_file", "offset", "sizelimit", "autoclear", "partscan", "dio"];
+        Some(("loop", names.into_iter().zip(texts).collect()))
     }
 
     fn last_closed(&self) {

@@ -1,11 +1,13 @@
 //! The requests of ioctl(2) that loop devices have: see loop(4).
 
+use alloc::vec::Vec;
+
 use frame::Cx;
 use linux_raw_sys::loop_device as abi;
 use refs::StrongRc;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use super::device::{AUTOCLEAR, Bound, Change, LoopDevice, READ_ONLY};
+use super::device::{AUTOCLEAR, Bound, Change, DIRECT_IO, LoopDevice, PARTSCAN, READ_ONLY};
 use super::of_volume;
 use crate::block::{SECTOR, Volume};
 use crate::credentials::Capability;
@@ -14,10 +16,6 @@ use crate::fs::types::{self, Origin};
 use crate::fs::{FileKind, OpenFile, VfsCaller};
 use crate::step::Step;
 use crate::user_memory::Argument;
-
-/// LO_FLAGS_*.
-const PARTSCAN: u32 = 8;
-const DIRECT_IO: u32 = 16;
 
 /// `struct loop_info64`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -38,23 +36,21 @@ struct Info {
     init: [u64; 2],
 }
 
-/// `struct loop_info`.
+/// `struct loop_info` of x86-64.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct OldInfo {
     number: i32,
-    device: u16,
-    unused: u16,
+    padding: u32,
+    device: u64,
     inode: u64,
-    raw_device: u16,
-    unused_too: u16,
+    raw_device: u64,
     offset: i32,
     encrypt_type: u32,
     key_size: u32,
     flags: u32,
     name: [u8; 64],
     key: [u8; 32],
-    padding: u32,
     init: [u64; 2],
     reserved: [u8; 4],
     end: u32,
@@ -99,11 +95,7 @@ pub fn ioctl(
             check_block(block)?;
             set_file(device, config.fd as i32, &config.info, block, can_write, me, cx)?;
         }
-        abi::LOOP_CLR_FD => device.with_bound(cx, |bound| {
-            // With its last user, at the latest the caller.
-            bound.flags |= AUTOCLEAR;
-            Ok(())
-        })?,
+        abi::LOOP_CLR_FD => device.give_up(known.disk.users() == 1, cx)?,
         abi::LOOP_GET_STATUS64 => {
             let info = status(device, cx)?;
             me.memory(cx)?.write(argument.output::<Info>(), &info)?;
@@ -161,7 +153,9 @@ pub fn change(
         abi::LOOP_SET_CAPACITY => Change::Capacity,
         abi::LOOP_CHANGE_FD => {
             device.with_bound(cx, |_| Ok(()))?;
-            Change::File(other_file(argument.value() as i32, me, cx)?)
+            let new = other_file(argument.value() as i32, me, cx)?;
+            let path = path_of(&new, me, cx)?;
+            Change::File(new, path)
         }
         _ => {
             device.with_bound(cx, |_| Ok(()))?;
@@ -190,6 +184,12 @@ fn file_of(fd: i32, me: &dyn VfsCaller, cx: &Cx) -> Result<StrongRc<OpenFile>> {
     open.share().ok_or(Errno::EBADF)
 }
 
+/// The file's absolute name, as the caller sees it.
+fn path_of(file: &StrongRc<OpenFile>, me: &dyn VfsCaller, cx: &Cx) -> Result<Vec<u8>> {
+    let places = me.fs(cx)?;
+    file.get(cx).location.path(cx)?.name(&places.root(cx)?, cx)
+}
+
 fn set_file(
     device: &LoopDevice,
     fd: i32,
@@ -204,7 +204,8 @@ fn set_file(
     let is_read_only = info.flags & READ_ONLY != 0 || !can_write || !file.get(cx).flags().can_write();
     // Nothing is read in another way than through the page cache.
     let flags = info.flags & (AUTOCLEAR | PARTSCAN) | if is_read_only { READ_ONLY } else { 0 };
-    let bound = Bound { file, offset: info.offset, size_limit: info.size_limit, flags, name: info.file_name };
+    let path = path_of(&file, me, cx)?;
+    let bound = Bound { file, path, offset: info.offset, size_limit: info.size_limit, flags, name: info.file_name };
     device.bind(bound, is_read_only, block, cx)
 }
 
@@ -252,16 +253,13 @@ fn status(device: &LoopDevice, cx: &Cx) -> Step<Info> {
 }
 
 /// # Errors
-/// EOVERFLOW: it does not say so much.
+/// EOVERFLOW: an offset that it has no room for. A limit of the size it does not have at all.
 fn old_info(info: &Info) -> Result<OldInfo> {
     let mut old = OldInfo::new_zeroed();
     old.number = info.number as i32;
-    old.device = u16::try_from(info.device).map_err(|_| Errno::EOVERFLOW)?;
+    old.device = info.device;
     old.inode = info.inode;
     old.offset = i32::try_from(info.offset).map_err(|_| Errno::EOVERFLOW)?;
-    if info.size_limit != 0 {
-        return Err(Errno::EOVERFLOW);
-    }
     old.flags = info.flags;
     old.name = info.file_name;
     Ok(old)

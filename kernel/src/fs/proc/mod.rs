@@ -33,6 +33,7 @@ use crate::credentials::TraceAs;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::process::{Process, THREADS, Thread};
+use crate::step::Step;
 
 pub use system::set_command_line;
 pub(in crate::fs) use text::Text;
@@ -73,7 +74,16 @@ enum What {
 }
 
 type Show = fn(&mut Text, &Target, &Current, &Cx) -> Result<()>;
-type Change = fn(&[u8], &Target, &Current, &Cx) -> Result<()>;
+type ChangeAtOnce = fn(&[u8], &Target, &Current, &Cx) -> Result<()>;
+
+/// What is done with what is written.
+#[derive(Clone, Copy)]
+enum Change {
+    /// A change that is soon made.
+    AtOnce(ChangeAtOnce),
+    /// Something that takes several turns.
+    InTurns(fn(&[u8], &Target, &Current, &Cx) -> Step<()>),
+}
 
 const fn text(name: &'static str, show: Show) -> Entry {
     Entry { name, permissions: 0o444, what: What::Text(show) }
@@ -87,8 +97,8 @@ const fn private_text(name: &'static str, show: Show) -> Entry {
     Entry { name, permissions: 0o400, what: What::Text(show) }
 }
 
-const fn setting(name: &'static str, show: Show, change: Change) -> Entry {
-    Entry { name, permissions: 0o644, what: What::Setting(show, change) }
+const fn setting(name: &'static str, show: Show, change: ChangeAtOnce) -> Entry {
+    Entry { name, permissions: 0o644, what: What::Setting(show, Change::AtOnce(change)) }
 }
 
 const fn directory(name: &'static str, entries: &'static [Entry]) -> Entry {

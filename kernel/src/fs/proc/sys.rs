@@ -5,7 +5,8 @@ use core::str::FromStr;
 use frame::Cx;
 
 use super::text::Text;
-use super::{Entry, Target, directory, setting, text};
+use super::{Change, Entry, Target, What, directory, setting, text};
+use crate::block;
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::drivers::random;
@@ -15,6 +16,7 @@ use crate::fs::{FILE_MAX, OpenFile, leases, most_descriptors, set_most_descripto
 use crate::memory::overcommit;
 use crate::process::core_dump;
 use crate::process::exec::RANDOMIZE_VA_SPACE;
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 use crate::sysctl::Tunable;
 use crate::{log, pipe, process, utsname};
 
@@ -82,6 +84,11 @@ const VM: &[Entry] = &[
     tunable!("max_map_count", crate::memory::MAX_AREAS),
     text("mmap_min_addr", |text, _, _, _| number(text, crate::memory::LOWEST as u64)),
     text("swappiness", |text, _, _, _| number(text, 0)),
+    Entry {
+        name: "drop_caches",
+        permissions: 0o200,
+        what: What::Setting(|_, _, _, _| Err(Errno::EACCES), Change::InTurns(drop_caches)),
+    },
 ];
 
 const FS: &[Entry] = &[
@@ -138,6 +145,21 @@ fn set_overcommit_ratio(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -
 
 fn set_overcommit_kibibytes(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
     overcommit::set_kibibytes(told_number(bytes, me, cx)?);
+    Ok(())
+}
+
+/// 1 and 3 throw out what was read of disks and is not needed. Inodes and names (2) are kept only where they are in use, or as few that it does not matter.
+fn drop_caches(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Step<()> {
+    let which = told_number::<u32>(bytes, me, cx)?;
+    if !(1..=4).contains(&which) {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut time_slice = TimeSlice::default();
+    while which & 1 != 0 && block::cache::give_back() {
+        if time_slice.is_over() {
+            return Err(Stop::Pause(Interruption::KillOnly));
+        }
+    }
     Ok(())
 }
 

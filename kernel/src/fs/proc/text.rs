@@ -338,7 +338,10 @@ impl File for TextFile {
         }
         let mut bytes = alloc::vec![0; len];
         let count = from.read(&mut bytes)?;
-        change(&bytes[..count], &self.target, Current::of(me)?, cx)?;
+        match change {
+            Change::AtOnce(change) => change(&bytes[..count], &self.target, Current::of(me)?, cx)?,
+            Change::InTurns(change) => change(&bytes[..count], &self.target, Current::of(me)?, cx)?,
+        }
         Ok(count)
     }
 

@@ -23,7 +23,7 @@ use super::format::{Allocation, Change, Done, Place};
 use super::node::Node;
 use super::state::{Desk, State};
 use super::{Format, Volume};
-use crate::block::{self, Backing, BlockDevice, Cache, Extent, Keep, SECTOR, Wanted};
+use crate::block::{self, Backing, BlockDevice, Cache, Extent, Keep, ReadAhead, SECTOR, Wanted};
 use crate::error::{Errno, Result};
 use crate::fs::{Inode, Lseek};
 use crate::memory::{BadAccess, Mapped, Pages, begin_unmapping, finish_unmapping};
@@ -617,6 +617,20 @@ impl<F: Format> Node<F> {
                 _ => return Ok(size),
             }
         }
+    }
+
+    /// Has pages read, all of them at once where the first is not there.
+    pub(super) fn read_content_ahead(&self, pages: Range<u64>, cx: &Cx) -> Step<()> {
+        let end = pages.end.min(self.size().div_ceil(PAGE));
+        let (content, mut time_slice) = (self.content(cx)?, TimeSlice::default());
+        for index in pages.start..end {
+            let count = u32::try_from(end - index).unwrap_or(u32::MAX);
+            content.page(page_index(index * PAGE)?, Wanted::Ahead(&ReadAhead::default(), count), cx)?;
+            if time_slice.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        Ok(())
     }
 
     /// Has no mapping write to the file without a word any more. Called by the volume's task only; whether there was one.

@@ -773,7 +773,14 @@ impl Format for Exfat {
             (u64::from(clusters) * u64::from(self.file_system.cluster_bytes())).div_ceil(PAGE_SIZE as u64)
         };
         let all = pages(self.file_system.clusters());
-        Ok(Space { pages: all, used_pages: all - pages(free).min(all), ..Space::default() })
+        Ok(Space {
+            pages: all,
+            used_pages: all - pages(free).min(all),
+            block_bytes: self.file_system.cluster_bytes(),
+            // As on Linux: 255 characters, of which each may take six bytes.
+            longest_name: 255 * 6,
+            ..Space::default()
+        })
     }
 
     fn root(&self) -> u64 {

@@ -232,6 +232,8 @@ impl Format for Ext {
             kept_pages: pages(figures.free_blocks.saturating_sub(figures.available_blocks)),
             inodes: figures.inodes.into(),
             used_inodes: figures.inodes.saturating_sub(figures.free_inodes).into(),
+            block_bytes: figures.block_size,
+            longest_name: 0,
         })
     }
 

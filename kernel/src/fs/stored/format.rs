@@ -72,6 +72,10 @@ pub struct Space {
     pub inodes: u64,
     /// Those that are in use.
     pub used_inodes: u64,
+    /// Bytes of the unit in which files get space; 0: a page.
+    pub block_bytes: u32,
+    /// What statfs(2) tells as the longest name; 0: 255.
+    pub longest_name: u32,
 }
 
 impl Space {
@@ -85,6 +89,12 @@ impl Space {
             (&capacity.used_inodes, self.used_inodes),
         ] {
             figure.store(value, Ordering::Relaxed);
+        }
+        for (figure, value) in [(&capacity.block_bytes, self.block_bytes), (&capacity.longest_name, self.longest_name)]
+        {
+            if value != 0 {
+                figure.store(value, Ordering::Relaxed);
+            }
         }
     }
 }

@@ -90,7 +90,7 @@ pub fn check_option<F: Format>(option: &[u8]) -> Checked {
 /// Prepares to mount what is on a device.
 ///
 /// # Errors
-/// ENXIO: there is no such device. EINVAL: options that are not understood. EROFS: the disk cannot be written.
+/// ENXIO: there is no such device. EINVAL: options that are not understood. EACCES: the disk cannot be written.
 pub fn mount<F: Format>(kind: &'static str, request: &OnDevice<'_>) -> Result<Box<dyn Opening>> {
     let options = request.options.split(|&byte| byte == b',').filter(|option| !option.is_empty());
     if options.into_iter().any(|option| check_option::<F>(option).is_err()) {
@@ -186,8 +186,8 @@ impl<F: Format> Mounting<F> {
     /// Looks for a file system that is mounted from the device already, else claims it.
     fn look(&mut self, waker: Option<Waker>, cx: &Cx) -> Step<Option<Instance>> {
         let device = block::volume(self.device.major, self.device.minor, cx).ok_or(Errno::ENXIO)?;
-        if !self.is_read_only && device.disk.device.geometry().is_read_only {
-            return Err(Errno::EROFS.into());
+        if !self.is_read_only && device.is_read_only() {
+            return Err(Errno::EACCES.into());
         }
         let place = Place::of(device)?;
         // One that ends is waited for.
@@ -216,7 +216,7 @@ impl<F: Format> Mounting<F> {
         self.claim = Some(Claim { device: self.device, is_done: false });
         self.place = Some(place);
         self.phase = Phase::Open;
-        if F::CAN_BE_WRITTEN && !device.disk.device.geometry().is_read_only {
+        if F::CAN_BE_WRITTEN && !device.is_read_only() {
             self.phase = Phase::Look;
             return self.look_for_recovery(device.size(), cx).map(|()| None);
         }

@@ -539,6 +539,15 @@ impl<F: Format> InodeOps for Node<F> {
         F::HAS_FLAGS
     }
 
+    fn read_ahead(&self, pages: Range<u64>, cx: &Cx) -> Step<()> {
+        if self.content.is_some() { self.read_content_ahead(pages, cx) } else { Ok(()) }
+    }
+
+    fn tells_compression(&self) -> bool {
+        // Where there are flags of inodes, that is one of them.
+        F::HAS_FLAGS
+    }
+
     fn keeps_attributes(&self) -> bool {
         true
     }

@@ -1,5 +1,6 @@
 //! Input devices: `/sys/devices/input/input0` with its `event0`, and the links to both in `/sys/class/input`. They come and go.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -55,7 +56,7 @@ pub fn class() -> (String, Entry) {
         };
         all(cx).into_iter().flat_map(of).collect()
     };
-    ("input".into(), Entry::Changing(links))
+    ("input".into(), Entry::Changing(Box::new(links)))
 }
 
 /// The directory of `/sys/devices`.
@@ -68,7 +69,7 @@ pub fn devices() -> (String, Entry) {
         };
         all(cx).into_iter().map(of).collect()
     };
-    ("input".into(), Entry::Changing(directories))
+    ("input".into(), Entry::Changing(Box::new(directories)))
 }
 
 fn entries(input: Input) -> Vec<(String, Entry)> {

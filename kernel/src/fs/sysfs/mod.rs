@@ -42,7 +42,7 @@ enum Entry {
 }
 
 /// What is in a directory just now: names, each with a number that another entry of the name does not have, and what makes the entry.
-type Source = fn(&Cx) -> Vec<Current>;
+type Source = Box<dyn Fn(&Cx) -> Vec<Current> + Send + Sync>;
 
 /// An entry of a directory whose entries come and go.
 struct Current {
@@ -104,7 +104,7 @@ pub fn new(ports: Vec<Port>, hwrng: Option<Hwrng>, inputs: Option<inputs::List>,
     devices.push(("system".into(), Entry::Directory(system.into())));
     let names = ["bus", "kernel", "module"];
     let mut entries: Vec<_> = names.iter().map(|&name| (name.into(), Entry::Directory(Vec::new()))).collect();
-    entries.extend(disks::directories(classes, cx));
+    entries.extend(disks::directories(classes));
     // Where control groups are mounted.
     let groups = [("cgroup".into(), Entry::Directory(Vec::new()))];
     entries.push(("fs".into(), Entry::Directory(groups.into())));
