@@ -8,7 +8,7 @@ use super::{Args, Call, Entry};
 use crate::credentials::TraceAs;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::OpenFile;
+use crate::fs::{FileTable, OpenFile};
 use crate::process::{self, Thread};
 use crate::step::Step;
 
@@ -65,8 +65,21 @@ fn of_both<T: PartialEq>(one: &Thread, other: &Thread, of: impl Fn(&Thread) -> O
 ///
 /// # Errors
 /// EBADF.
-pub(super) fn file(thread: &Thread, fd: i32, cx: &Cx) -> Result<WeakRc<OpenFile>> {
+fn file(thread: &Thread, fd: i32, cx: &Cx) -> Result<WeakRc<OpenFile>> {
+    Ok(files(thread, cx)?.get_even_path(fd, cx)?.downgrade())
+}
+
+/// One more owner of the open file that a thread has under a descriptor. Others may see its end from now on.
+///
+/// # Errors
+/// EBADF.
+pub(super) fn share_file(thread: &Thread, fd: i32, cx: &Cx) -> Result<StrongRc<OpenFile>> {
+    let files = files(thread, cx)?;
+    files.export(fd, cx);
+    files.get_even_path(fd, cx)?.share().ok_or(Errno::EBADF)
+}
+
+fn files<'cx>(thread: &Thread, cx: &'cx Cx) -> Result<TempRc<'cx, FileTable>> {
     let table = thread.files.lock(cx).as_ref().map(StrongRc::downgrade);
-    let table = table.and_then(|table| table.upgrade(cx).ok()).ok_or(Errno::EBADF)?;
-    Ok(table.get_even_path(fd, cx)?.downgrade())
+    table.and_then(|table| table.upgrade(cx).ok()).ok_or(Errno::EBADF)
 }

@@ -277,7 +277,7 @@ fn pidfd_getfd(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if !me.may_trace(&thread, TraceAs::Real, cx)? {
         return Err(Errno::EPERM.into());
     }
-    let file = super::compare::file(&thread, args.int(1), cx)?.upgrade(cx)?.share().ok_or(Errno::EBADF)?;
+    let file = super::compare::share_file(&thread, args.int(1), cx)?;
     Ok(reserve_fd(me, cx)?.fill_shared(file, FdFlags::CLOSE_ON_EXEC, cx))
 }
 

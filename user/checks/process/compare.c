@@ -1,6 +1,7 @@
 // Whether two processes have the same thing, kcmp(2); and what one has open becomes another's, pidfd_getfd(2).
 #include "../check.h"
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 
 enum { FILE_OF_BOTH, MEMORY, FILES, PLACES, ACTIONS, IO_CONTEXT, UNDO_LIST, TYPES = 8 };
@@ -71,6 +72,9 @@ static void taken(void)
     REQUIRE(pipe(told) == 0);
     pid_t child = check_fork();
     if (child == 0) {
+        // With much else that nobody sees.
+        for (int i = 0; i < 40; i++)
+            REQUIRE(eventfd(0, 0) >= 0);
         REQUIRE(pipe(ends) == 0 && write(ends[1], "hello", 5) == 5);
         if (write(told[1], ends, sizeof ends) != sizeof ends)
             _exit(1);
@@ -96,7 +100,9 @@ static void taken(void)
         CHECK("not-allowed-to-take", syscall(SYS_pidfd_getfd, process, ends[0], 0));
         CHECK("not-allowed-to-compare", compare(getpid(), getppid(), MEMORY, 0, 0));
     });
+    REQUIRE(fcntl(mine, F_SETFL, O_NONBLOCK) == 0);
     end(child);
+    CHECK("its-end-is-seen", read(mine, text, 1));
     CHECK("of-the-dead", syscall(SYS_pidfd_getfd, process, ends[0], 0));
 }
 
