@@ -6,7 +6,7 @@ use crate::checksum::crc32c;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::group::{BLOCK_UNINIT, Descriptor};
-use crate::superblock::counts;
+use crate::superblock::{SUPERBLOCK_BYTES, counts};
 use crate::transaction::{Seal, Transaction};
 
 /// Which of a group's bitmaps were changed.
@@ -104,7 +104,7 @@ impl<B: Blocks> Transaction<'_, B> {
         let sup = fs.superblock();
         let (block, at) = fs.superblock_place();
         let wide = fs.is_wide();
-        let free = self.read(block, |bytes| counts::free_blocks(bytes.get(at..).unwrap_or_default(), wide))?;
+        let free = self.read_part(block, at..at + SUPERBLOCK_BYTES, |raw| counts::free_blocks(raw, wide))?;
         let kept = if self.may_use_reserve { 0 } else { sup.reserved_blocks };
         if free <= kept {
             self.has_failed = true;

@@ -1,5 +1,7 @@
 //! What the caller provides.
 
+use core::ops::Range;
+
 /// A block that is not at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absent(pub u64);
@@ -11,6 +13,14 @@ pub trait Blocks {
     /// # Errors
     /// The block is not at hand.
     fn read<R>(&self, block: u64, with: impl FnOnce(&[u8]) -> R) -> Result<R, Absent>;
+
+    /// Calls `with` with some bytes of a block, all of which are in it. Where what is shown must be copied, no more than these need be.
+    ///
+    /// # Errors
+    /// The block is not at hand.
+    fn read_part<R>(&self, block: u64, part: Range<usize>, with: impl FnOnce(&[u8]) -> R) -> Result<R, Absent> {
+        self.read(block, |bytes| with(bytes.get(part).unwrap_or_default()))
+    }
 
     /// These blocks will be wanted soon: a hint, for reading ahead.
     fn want(&self, _first: u64, _count: u32) {}

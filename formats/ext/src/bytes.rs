@@ -55,17 +55,27 @@ pub fn set_bit(map: &mut [u8], at: u32, value: bool) {
     }
 }
 
+/// Bits that are looked at together.
+const WORD: u32 = u64::BITS;
+
+/// The word of a bitmap that this bit is in; bits past the map's end are set.
+fn word(map: &[u8], at: u32) -> u64 {
+    let rest = map.get(at as usize / 64 * 8..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => rest.iter().rev().fold(u64::MAX, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
 /// The first clear bit from here on and below `end`.
 pub fn next_clear(map: &[u8], from: u32, end: u32) -> Option<u32> {
     let mut at = from;
     while at < end {
-        if at.is_multiple_of(8) && map.get(at as usize / 8) == Some(&0xff) {
-            at += 8;
-        } else if bit(map, at) {
-            at += 1;
-        } else {
-            return Some(at);
+        let clear = !word(map, at) >> (at % WORD);
+        if clear != 0 {
+            return Some(at + clear.trailing_zeros()).filter(|found| *found < end);
         }
+        at = (at / WORD + 1) * WORD;
     }
     None
 }
@@ -75,15 +85,13 @@ pub fn clear_run(map: &[u8], from: u32, end: u32, most: u32) -> u32 {
     let stop = end.min(from.saturating_add(most));
     let mut at = from;
     while at < stop {
-        if at.is_multiple_of(8) && stop - at >= 8 && map.get(at as usize / 8) == Some(&0) {
-            at += 8;
-        } else if bit(map, at) {
-            break;
-        } else {
-            at += 1;
+        let set = word(map, at) >> (at % WORD);
+        if set != 0 {
+            return (at + set.trailing_zeros()).min(stop) - from;
         }
+        at = (at / WORD + 1) * WORD;
     }
-    at - from
+    stop.saturating_sub(from)
 }
 
 /// The bytes that are wholly in a range of bits.
@@ -120,6 +128,22 @@ pub fn set_bits(map: &mut [u8], from: u32, count: u32, value: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clear_bits_are_found_as_one_by_one() {
+        // 19 bytes: two words and a part of one.
+        let map: [u8; 19] = core::array::from_fn(|i| [0xff, 0, 0xff, 0x7f, 0, 0x10, 0xff][i * 5 % 7]);
+        for from in 0..170 {
+            for end in from..170 {
+                let clear = (from..end).find(|at| !bit(&map, *at));
+                assert_eq!(next_clear(&map, from, end), clear, "{from}..{end}");
+                for most in [1, 7, 64, 200] {
+                    let run = (from..end.min(from + most)).take_while(|at| !bit(&map, *at)).count();
+                    assert_eq!(clear_run(&map, from, end, most) as usize, run, "{most} in {from}..{end}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn ranges_of_bits_are_what_their_bits_are() {

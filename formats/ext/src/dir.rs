@@ -64,6 +64,13 @@ pub struct Slot<'a> {
     pub name: &'a [u8],
 }
 
+impl Slot<'_> {
+    /// Checks that the name can be told: nobody looks for one that is none.
+    fn check(self) -> Result<Self> {
+        if self.inode != 0 && self.name.iter().any(|byte| matches!(byte, 0 | b'/')) { Err(WRONG) } else { Ok(self) }
+    }
+}
+
 /// Where an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -107,9 +114,10 @@ fn value_of(kind: Option<Kind>) -> u8 {
     }
 }
 
-/// The entry at a place of a block's usable bytes.
+const WRONG: Error = Error::Corrupt("entry of a directory");
+
+/// The entry at a place of a block's usable bytes. Its name may have bytes in it that none has.
 pub fn slot(bytes: &[u8], at: usize, typed: bool) -> Result<Slot<'_>> {
-    const WRONG: Error = Error::Corrupt("entry of a directory");
     let head = bytes.get(at..at + HEAD).ok_or(WRONG)?;
     let len = match le16(head, 4) {
         // What a block of 64 KiB needs more than 16 bits for.
@@ -123,7 +131,7 @@ pub fn slot(bytes: &[u8], at: usize, typed: bool) -> Result<Slot<'_>> {
     }
     let inode = le32(head, 0);
     let name = &bytes[at + HEAD..at + HEAD + name_len];
-    if inode != 0 && (name.is_empty() || name_len > NAME_MAX || name.iter().any(|byte| matches!(byte, 0 | b'/'))) {
+    if inode != 0 && (name.is_empty() || name_len > NAME_MAX) {
         return Err(WRONG);
     }
     Ok(Slot { at, len, inode, kind: if typed { kind_of(head[7]) } else { None }, name })
@@ -340,7 +348,7 @@ impl FileSystem {
             let base = index * size;
             let stop = self.read_entries(blocks, dir, index as u32, |_, bytes| {
                 for slot in slots(bytes, typed) {
-                    let slot = slot?;
+                    let slot = slot?.check()?;
                     let next =
                         base + if slot.at + slot.len >= bytes.len() { size } else { (slot.at + slot.len) as u64 };
                     if slot.inode == 0 || base + (slot.at as u64) < from.0 {
@@ -504,7 +512,7 @@ pub type OwnedEntry = (u32, Option<Kind>, Vec<u8>);
 pub fn owned_slots(bytes: &[u8], typed: bool) -> Result<Vec<OwnedEntry>> {
     let mut all = Vec::new();
     for slot in slots(bytes, typed) {
-        let slot = slot?;
+        let slot = slot?.check()?;
         if slot.inode != 0 {
             all.push((slot.inode, slot.kind, slot.name.into()));
         }

@@ -160,8 +160,11 @@ impl FileSystem {
         }
         let (block, at) = self.descriptor_place(group);
         let verified = blocks.is_verified(block);
-        let found = blocks.read(block, |bytes| {
-            let raw = bytes.get(at..at + sup.descriptor_size as usize)?;
+        let len = sup.descriptor_size as usize;
+        let found = blocks.read_part(block, at..at + len, |raw| {
+            if raw.len() != len {
+                return None;
+            }
             let sum = if verified { None } else { descriptor_checksum(sup, group, raw) };
             (sum.is_none() || sum == Some(le16(raw, 0x1e))).then(|| Descriptor::parse(raw))
         })?;
@@ -179,14 +182,20 @@ impl FileSystem {
         if sound { Ok(found) } else { Err(Error::Corrupt("group descriptor")) }
     }
 
-    /// Puts a group's descriptor, with its checksum, into the bytes of the block that it is in.
-    pub(crate) fn store_descriptor(&self, group: u32, at: usize, descriptor: &Descriptor, block: &mut [u8]) {
+    /// Makes a descriptor's checksum in the bytes of the block that it is in.
+    pub(crate) fn seal_descriptor(&self, group: u32, at: usize, block: &mut [u8]) {
         let sup = self.superblock();
         let Some(raw) = block.get_mut(at..at + sup.descriptor_size as usize) else { return };
-        let bytes = descriptor.bytes();
-        raw[..bytes.len()].copy_from_slice(bytes);
         if let Some(sum) = descriptor_checksum(sup, group, raw) {
             put16(raw, 0x1e, sum);
         }
+    }
+}
+
+/// Puts a descriptor, without its checksum, into the bytes of the block that it is in.
+pub(crate) fn store_descriptor(at: usize, descriptor: &Descriptor, block: &mut [u8]) {
+    let bytes = descriptor.bytes();
+    if let Some(raw) = block.get_mut(at..at + bytes.len()) {
+        raw.copy_from_slice(bytes);
     }
 }

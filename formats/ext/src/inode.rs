@@ -398,8 +398,11 @@ impl FileSystem {
     pub(crate) fn any_inode(&self, blocks: &impl Blocks, number: u32) -> Result<Inode> {
         let (block, at) = self.inode_place(blocks, number)?;
         let size = self.superblock().inode_size as usize;
-        let raw = blocks.read(block, |bytes| bytes.get(at..at + size).map(Box::from))?;
-        let inode = Inode { number, raw: raw.ok_or(Error::Corrupt("inode table"))? };
+        let raw: Box<[u8]> = blocks.read_part(block, at..at + size, |bytes| Box::from(bytes))?;
+        if raw.len() != size {
+            return Err(Error::Corrupt("inode table"));
+        }
+        let inode = Inode { number, raw };
         if inode.raw.len() > 128 && usize::from(le16(&inode.raw, 0x80)) > inode.raw.len() - 128 {
             return Err(Error::Corrupt("inode's extra fields"));
         }

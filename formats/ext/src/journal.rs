@@ -13,7 +13,8 @@ use crate::inode::Time;
 use crate::replay::{HEAD, JournalPlace, LogHead, MAGIC, block_type, journal_feature, log_head_checksum, tag_flag};
 use crate::transaction::{Changes, STEP_BLOCKS};
 use std_alloc::boxed::Box;
-use std_alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use std_alloc::collections::{BTreeMap, BTreeSet};
+use std_alloc::sync::Arc;
 use std_alloc::vec;
 use std_alloc::vec::Vec;
 
@@ -25,7 +26,7 @@ pub enum Io {
         /// Which.
         block: u64,
         /// What.
-        bytes: Box<[u8]>,
+        bytes: Arc<[u8]>,
     },
     /// What was written before must be on the disk before anything after this is.
     Flush,
@@ -60,7 +61,14 @@ pub struct Checkpoint {
     pub ios: Vec<Io>,
 }
 
-type Contents = BTreeMap<u64, Box<[u8]>>;
+type Contents = BTreeMap<u64, Arc<[u8]>>;
+
+/// Removes the blocks of a run.
+fn remove_run(contents: &mut Contents, run: Run) {
+    while let Some((&block, _)) = contents.range(run.start..run.end()).next() {
+        contents.remove(&block);
+    }
+}
 
 /// The most blocks that are gathered where there is no log.
 const MOST_WITHOUT_LOG: usize = 1024;
@@ -86,10 +94,6 @@ impl Gathered {
         let after = self.freed.range(run.start..run.end()).next();
         let runs = before.into_iter().chain(after).map(|(start, count)| Run { start: *start, count: *count });
         runs.filter_map(|freed| freed.common(run)).min()
-    }
-
-    fn has_freed(&self, block: u64) -> bool {
-        self.freed_in(Run { start: block, count: 1 }).is_some()
     }
 }
 
@@ -121,8 +125,8 @@ pub struct Journal {
     log: Option<Log>,
     running: Gathered,
     committing: Gathered,
-    /// What was committed, as far as no checkpoint has written it; oldest first.
-    committed: VecDeque<Contents>,
+    /// What was committed last, as far as no checkpoint has written it.
+    committed: Contents,
     doing: Doing,
 }
 
@@ -162,7 +166,7 @@ impl Journal {
             log,
             running: Gathered::default(),
             committing: Gathered::default(),
-            committed: VecDeque::new(),
+            committed: Contents::new(),
             doing: Doing::Nothing,
         }
     }
@@ -200,10 +204,7 @@ impl Journal {
     /// Takes what a transaction of the file system has changed.
     pub fn add(&mut self, changes: Changes) {
         for run in &changes.freed {
-            let void: Vec<u64> = self.running.blocks.range(run.start..run.end()).map(|(block, _)| *block).collect();
-            for block in void {
-                self.running.blocks.remove(&block);
-            }
+            remove_run(&mut self.running.blocks, *run);
             self.running.freed.insert(run.start, run.count);
         }
         self.running.revoked.extend(&changes.revoked);
@@ -247,12 +248,12 @@ impl Journal {
     /// All that a commit was to write is on the disk.
     pub fn commit_done(&mut self) {
         let done = core::mem::take(&mut self.committing);
-        for past in &mut self.committed {
-            // What was freed must not be written over what comes there next.
-            past.retain(|block, _| !done.has_freed(*block));
+        // What was freed must not be written over what comes there next.
+        for (start, count) in &done.freed {
+            remove_run(&mut self.committed, Run { start: *start, count: *count });
         }
         if self.log.is_some() {
-            self.committed.push_back(done.blocks);
+            self.committed.extend(done.blocks);
         }
         self.doing = Doing::Nothing;
     }
@@ -264,10 +265,7 @@ impl Journal {
         if self.doing != Doing::Nothing {
             return Ok(None);
         }
-        let mut last = Contents::new();
-        for past in core::mem::take(&mut self.committed) {
-            last.extend(past);
-        }
+        let last = core::mem::take(&mut self.committed);
         let mut ios: Vec<Io> = last.into_iter().map(|(block, bytes)| Io::Write { block, bytes }).collect();
         ios.push(Io::Flush);
         ios.push(log.write_head(0)?);
@@ -331,9 +329,9 @@ impl Log {
     }
 
     /// Puts a block at the log's end.
-    fn append(&mut self, bytes: Box<[u8]>, ios: &mut Vec<Io>) -> Result<()> {
+    fn append(&mut self, bytes: impl Into<Arc<[u8]>>, ios: &mut Vec<Io>) -> Result<()> {
         let block = self.place.block(self.next)?;
-        ios.push(Io::Write { block, bytes });
+        ios.push(Io::Write { block, bytes: bytes.into() });
         self.next = self.head.after(self.next);
         self.used += 1;
         Ok(())
@@ -370,16 +368,16 @@ impl Log {
 
     fn write_copies(&mut self, gathered: &Gathered, ios: &mut Vec<Io>) -> Result<()> {
         let (most, _) = self.per_block();
-        let all: Vec<(&u64, &Box<[u8]>)> = gathered.blocks.iter().collect();
+        let all: Vec<(&u64, &Arc<[u8]>)> = gathered.blocks.iter().collect();
         for part in all.chunks(most) {
             let mut descriptor = self.new_block(block_type::DESCRIPTOR);
             let mut copies = Vec::with_capacity(part.len());
             let mut at = HEAD;
             for (i, (number, bytes)) in part.iter().enumerate() {
-                let mut copy: Box<[u8]> = (*bytes).clone();
+                let mut copy = Arc::clone(bytes);
                 let mut flags = if i == 0 { 0 } else { tag_flag::SAME_UUID };
                 if copy.starts_with(&MAGIC.to_be_bytes()) {
-                    put_be32(&mut copy, 0, 0);
+                    put_be32(Arc::make_mut(&mut copy), 0, 0);
                     flags |= tag_flag::ESCAPE;
                 }
                 if i + 1 == part.len() {
@@ -439,8 +437,8 @@ impl Log {
             let sum = log_head_checksum(&self.head.raw);
             put_be32(&mut self.head.raw, 0xfc, sum);
         }
-        let mut bytes = vec![0; self.block_size].into_boxed_slice();
+        let mut bytes = vec![0; self.block_size];
         bytes[..self.head.raw.len()].copy_from_slice(&self.head.raw);
-        Ok(Io::Write { block: self.place.block(0)?, bytes })
+        Ok(Io::Write { block: self.place.block(0)?, bytes: bytes.into() })
     }
 }

@@ -10,13 +10,13 @@ use crate::bytes::{put16, put32};
 use crate::checksum::crc32c;
 use crate::error::{Error, Result};
 use crate::fs::{Access, FileSystem};
-use crate::group::Descriptor;
+use crate::group::{Descriptor, store_descriptor};
 use crate::htree;
 use crate::inode::Time;
 use crate::superblock::{self, SUPERBLOCK_BYTES, counts};
-use std_alloc::boxed::Box;
+use core::ops::Range;
 use std_alloc::collections::{BTreeMap, BTreeSet};
-use std_alloc::vec;
+use std_alloc::sync::Arc;
 use std_alloc::vec::Vec;
 
 /// Long work stops after a step that has changed this many blocks. A transaction changes some more at most: less than twice as many.
@@ -42,7 +42,7 @@ pub(crate) enum Seal {
 
 #[derive(Debug)]
 struct Changed {
-    bytes: Box<[u8]>,
+    bytes: Arc<[u8]>,
     seal: Seal,
 }
 
@@ -54,6 +54,8 @@ pub struct Transaction<'a, B> {
     changed: BTreeMap<u64, Changed>,
     /// Groups of which bitmaps were changed.
     pub(crate) bitmaps: BTreeMap<u32, Bitmaps>,
+    /// Groups of which the descriptor was changed: its checksum is made at the end.
+    descriptors: BTreeSet<u32>,
     pub(crate) freed: Vec<Run>,
     pub(crate) freed_blocks: u64,
     pub(crate) revoked: BTreeSet<u64>,
@@ -67,8 +69,8 @@ pub struct Transaction<'a, B> {
 /// What a transaction has changed.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// Metadata: numbers of blocks, and what is in them now.
-    pub blocks: Vec<(u64, Box<[u8]>)>,
+    /// Metadata: numbers of blocks, and what is in them now. A cache and a journal can share the bytes.
+    pub blocks: Vec<(u64, Arc<[u8]>)>,
     /// Blocks of files that became visible: what they are to hold must be on the disk before the journal commits this.
     pub new_data: Vec<Run>,
     /// Blocks that were freed. What a cache has of them is void, and they are not used again before the journal commits this.
@@ -82,6 +84,18 @@ impl<B: Blocks> Blocks for Transaction<'_, B> {
         match self.changed.get(&block) {
             Some(changed) => Ok(with(&changed.bytes)),
             None => self.below.read(block, with),
+        }
+    }
+
+    fn read_part<R>(
+        &self,
+        block: u64,
+        part: Range<usize>,
+        with: impl FnOnce(&[u8]) -> R,
+    ) -> core::result::Result<R, Absent> {
+        match self.changed.get(&block) {
+            Some(changed) => Ok(with(changed.bytes.get(part).unwrap_or_default())),
+            None => self.below.read_part(block, part, with),
         }
     }
 
@@ -119,6 +133,7 @@ impl<'a, B: Blocks> Transaction<'a, B> {
             below,
             changed: BTreeMap::new(),
             bitmaps: BTreeMap::new(),
+            descriptors: BTreeSet::new(),
             freed: Vec::new(),
             freed_blocks: 0,
             revoked: BTreeSet::new(),
@@ -159,23 +174,23 @@ impl<'a, B: Blocks> Transaction<'a, B> {
     /// Changes a block of metadata.
     pub(crate) fn modify<R>(&mut self, block: u64, seal: Seal, with: impl FnOnce(&mut [u8]) -> R) -> Result<R> {
         if !self.changed.contains_key(&block) {
-            let bytes = self.below.read(block, |bytes| Box::from(bytes))?;
+            let bytes = self.below.read(block, |bytes| Arc::from(bytes))?;
             self.changed.insert(block, Changed { bytes, seal });
         }
         let changed = self.changed.get_mut(&block).ok_or(Error::Corrupt("block"))?;
         if !matches!(seal, Seal::None) {
             changed.seal = seal;
         }
-        Ok(with(&mut changed.bytes))
+        Ok(with(Arc::make_mut(&mut changed.bytes)))
     }
 
     /// Makes a block of metadata that is all zeros, whatever is there.
     pub(crate) fn zeroed(&mut self, block: u64, seal: Seal) -> &mut [u8] {
-        let bytes = vec![0; self.fs.block_size() as usize].into();
+        let bytes: Arc<[u8]> = core::iter::repeat_n(0, self.fs.block_size() as usize).collect();
         let entry = self.changed.entry(block);
-        let changed = entry.or_insert_with(|| Changed { bytes: Box::default(), seal });
+        let changed = entry.or_insert_with(|| Changed { bytes: Arc::default(), seal });
         *changed = Changed { bytes, seal };
-        &mut changed.bytes
+        Arc::make_mut(&mut changed.bytes)
     }
 
     /// Forgets a block that was freed.
@@ -200,8 +215,8 @@ impl<'a, B: Blocks> Transaction<'a, B> {
         let mut descriptor = self.fs.descriptor(self, group)?;
         with(&mut descriptor);
         let (block, at) = self.fs.descriptor_place(group);
-        let fs = self.fs;
-        self.modify(block, Seal::None, |bytes| fs.store_descriptor(group, at, &descriptor, bytes))
+        self.descriptors.insert(group);
+        self.modify(block, Seal::None, |bytes| store_descriptor(at, &descriptor, bytes))
     }
 
     /// Ends it: what is in the result is now true, once the caller has put it into its cache and journal.
@@ -212,14 +227,20 @@ impl<'a, B: Blocks> Transaction<'a, B> {
         for (group, bitmaps) in core::mem::take(&mut self.bitmaps) {
             self.seal_bitmaps(group, bitmaps)?;
         }
+        for group in core::mem::take(&mut self.descriptors) {
+            let (block, at) = self.fs.descriptor_place(group);
+            let fs = self.fs;
+            self.modify(block, Seal::None, |bytes| fs.seal_descriptor(group, at, bytes))?;
+        }
         let (super_block, at) = self.fs.superblock_place();
         let fs = self.fs;
         let mut blocks = Vec::with_capacity(self.changed.len());
         for (block, mut changed) in core::mem::take(&mut self.changed) {
             if fs.has_checksums() {
-                seal(fs, block, &mut changed);
+                let bytes = Arc::make_mut(&mut changed.bytes);
+                seal(fs, block, changed.seal, bytes);
                 if block == super_block
-                    && let Some(raw) = changed.bytes.get_mut(at..at + SUPERBLOCK_BYTES)
+                    && let Some(raw) = bytes.get_mut(at..at + SUPERBLOCK_BYTES)
                 {
                     let sum = superblock::checksum(raw);
                     put32(raw, 0x3fc, sum);
@@ -236,23 +257,21 @@ impl<'a, B: Blocks> Transaction<'a, B> {
             return Ok(());
         }
         let descriptor = self.fs.descriptor(self, group)?;
-        let block_sum = self.fs.block_bitmap_checksum(self, &descriptor)?;
-        let inode_sum = self.fs.inode_bitmap_checksum(self, &descriptor)?;
-        self.modify_descriptor(group, |descriptor| {
-            if bitmaps.blocks {
-                descriptor.set_block_bitmap_checksum(block_sum);
-            }
-            if bitmaps.inodes {
-                descriptor.set_inode_bitmap_checksum(inode_sum);
-            }
-        })
+        if bitmaps.blocks {
+            let sum = self.fs.block_bitmap_checksum(self, &descriptor)?;
+            self.modify_descriptor(group, |descriptor| descriptor.set_block_bitmap_checksum(sum))?;
+        }
+        if bitmaps.inodes {
+            let sum = self.fs.inode_bitmap_checksum(self, &descriptor)?;
+            self.modify_descriptor(group, |descriptor| descriptor.set_inode_bitmap_checksum(sum))?;
+        }
+        Ok(())
     }
 }
 
-fn seal(fs: &FileSystem, number: u64, changed: &mut Changed) {
-    let bytes = &mut changed.bytes;
+fn seal(fs: &FileSystem, number: u64, seal: Seal, bytes: &mut [u8]) {
     let len = bytes.len();
-    match changed.seal {
+    match seal {
         Seal::None => {}
         Seal::Directory(seed) => {
             let sum = crc32c(seed, &bytes[..len - 12]);

@@ -19,6 +19,8 @@ use crate::error::Result;
 /// Nothing is lost when an inode is thrown out: the next lookup makes it anew, under the same number.
 pub struct InodeCache {
     inodes: SpinLock<Inodes>,
+    /// Where there are fewer, none is thrown out.
+    kept: usize,
     /// Unused directories are thrown out, too.
     forgets_directories: bool,
 }
@@ -26,8 +28,12 @@ pub struct InodeCache {
 /// How many inodes a cache keeps at least.
 const KEPT: usize = 512;
 
-/// Where there are more, so many are looked at when one comes.
-const LOOKED_AT: usize = 4;
+/// A disk's keeps one for so many pages of memory, and so many at most: finding a file again is cheap as long as its inode is here.
+const PAGES_OF_INODE: usize = 16;
+const MOST_KEPT: usize = 65_536;
+
+/// Where there are more, so many are looked at when one comes: enough to find unused ones where most are in use.
+const LOOKED_AT: usize = 16;
 
 /// With each so many that come an epoch begins: those that were found in the one before can be told from those in use.
 const INODES_OF_EPOCH: u32 = 64;
@@ -70,15 +76,15 @@ impl Cached {
 }
 
 impl Inodes {
-    /// Throws out what nobody uses of the next ones, where there are many. One is about to come.
-    fn make_room(&mut self, forgets_directories: bool, cx: &Cx) {
+    /// Throws out what nobody uses of the next ones, where there are `kept` or more. One is about to come.
+    fn make_room(&mut self, kept: usize, forgets_directories: bool, cx: &Cx) {
         self.come += 1;
         if self.come >= INODES_OF_EPOCH {
             self.come = 0;
             self.borrowed_since = reclaim::borrowed_since();
             reclaim::begin_epoch();
         }
-        if self.by_number.len() < KEPT {
+        if self.by_number.len() < kept {
             return;
         }
         for _ in 0..LOOKED_AT {
@@ -116,17 +122,22 @@ impl Default for InodeCache {
 impl InodeCache {
     /// An empty cache.
     pub const fn new() -> Self {
-        Self::with_directories(false)
+        Self::with(KEPT, false)
     }
 
     /// An empty cache for inodes that own the directories above them.
     pub const fn of_owners() -> Self {
-        Self::with_directories(true)
+        Self::with(KEPT, true)
     }
 
-    const fn with_directories(forgets_directories: bool) -> Self {
+    /// The same, for a disk: it keeps more where there is more memory.
+    pub fn of_stored() -> Self {
+        Self::with((frame::mm::frame_count() / PAGES_OF_INODE).clamp(KEPT, MOST_KEPT), true)
+    }
+
+    const fn with(kept: usize, forgets_directories: bool) -> Self {
         let inodes = Inodes { by_number: BTreeMap::new(), hand: 0, come: 0, borrowed_since: 0 };
-        InodeCache { inodes: SpinLock::new(inodes), forgets_directories }
+        InodeCache { inodes: SpinLock::new(inodes), kept, forgets_directories }
     }
 
     /// The inode of that number, if it is here and fresh.
@@ -165,7 +176,7 @@ impl InodeCache {
         if let Some(other) = other.filter(|other| !other.ops.is_stale(cx)) {
             return Ok(other);
         }
-        inodes.make_room(self.forgets_directories, cx);
+        inodes.make_room(self.kept, self.forgets_directories, cx);
         inodes.by_number.insert(number, Cached::new(inode));
         Ok(made)
     }

@@ -31,6 +31,8 @@ pub(super) struct Page {
     pub is_once: bool,
     /// Since when programs may write it without a word, through mappings; 0: they may not. See [`Cache::map_to_write`].
     pub mapped_since: u32,
+    /// Those parts of it, a bit each, that were found sound since they came from the device: see [`Cache::note_sound`].
+    pub sound: u8,
 }
 
 impl Page {
@@ -115,7 +117,7 @@ impl Content {
         // As one that counts nowhere, until its state is set.
         self.pages.insert(
             index,
-            Page { frame: Some(frame), state: State::Reading, was_used: true, is_once, mapped_since: 0 },
+            Page { frame: Some(frame), state: State::Reading, was_used: true, is_once, mapped_since: 0, sound: 0 },
         );
         self.set(index, state);
     }

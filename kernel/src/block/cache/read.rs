@@ -14,6 +14,9 @@ use crate::block::{Operation, SECTOR, wait_async};
 use crate::error::{Errno, Result};
 use crate::step::{Step, Stop};
 
+/// Bytes of a part of a page that is noted as sound: no file system's blocks are smaller.
+const PART: usize = 1024;
+
 /// So many pages are read ahead at most, where nobody says otherwise.
 pub const MOST_AHEAD: u32 = 256;
 /// So few are read ahead at first, when a second read follows a first.
@@ -165,6 +168,34 @@ impl Cache {
         })
     }
 
+    /// Has the first pages of a range come for a read that keeps nothing, before any is copied: after one that is absent all are copied again.
+    ///
+    /// # Errors
+    /// `Absent` while one is under way; `NoMemory`; EIO.
+    fn fetch(&self, pages: Range<u32>, cx: &Cx) -> Step<()> {
+        let end = pages.end.min(pages.start.saturating_add(MOST_AHEAD));
+        let mut at = pages.start;
+        let mut asked = None;
+        let mut under_way = None;
+        while at < end {
+            let content = self.content.lock(cx);
+            let state = content.page(at).map(|page| page.state);
+            drop(content);
+            match state {
+                // One that nobody enters after it was asked for has come to lie elsewhere: it is asked for when it is read.
+                None if asked != Some(at) => {
+                    asked = Some(at);
+                    self.start_reading(at, end - at, true, cx)?;
+                    continue;
+                }
+                Some(State::Reading) => under_way = Some(at),
+                _ => {}
+            }
+            at += 1;
+        }
+        under_way.map_or(Ok(()), |index| Err(self.absent(index.into(), cx)))
+    }
+
     /// Forgets those pages of a range that were read for a read that keeps nothing.
     fn forget_once(&self, pages: Range<u32>, cx: &Cx) {
         let mut content = self.content.lock(cx);
@@ -182,6 +213,9 @@ impl Cache {
     /// `Absent`; a fault of `to`; EIO; `NoMemory`.
     pub fn read(&self, offset: u64, end: u64, to: &mut Writer<'_>, how: Keep<'_>, cx: &Cx) -> Step<usize> {
         let end = end.min(self.size()).min(offset.saturating_add(to.remaining() as u64));
+        if matches!(how, Keep::Nothing) && offset < end {
+            self.fetch(page_index(offset)?..page_index(end - 1)? + 1, cx)?;
+        }
         let mut at = offset;
         while at < end {
             let within = (at % PAGE) as usize;
@@ -210,6 +244,20 @@ impl Cache {
         Ok(at.saturating_sub(offset) as usize)
     }
 
+    /// Whether these bytes, which are in one page, were found sound since they came from the device.
+    pub fn is_sound(&self, offset: u64, len: usize, cx: &Cx) -> bool {
+        let Some((index, parts)) = parts_of(offset, len) else { return false };
+        self.content.lock(cx).page(index).is_some_and(|page| page.sound & parts == parts)
+    }
+
+    /// Notes that these bytes are sound, as their checksum says, so that it is not computed each time. It is forgotten with the page, and when it is written.
+    pub fn note_sound(&self, offset: u64, len: usize, cx: &Cx) {
+        let Some((index, parts)) = parts_of(offset, len) else { return };
+        if let Some(page) = self.content.lock(cx).pages.get_mut(index) {
+            page.sound |= parts;
+        }
+    }
+
     /// The page of that index, for a task of the kernel's own, which waits for it.
     ///
     /// # Errors
@@ -220,6 +268,16 @@ impl Cache {
             cache.page(index, Wanted::Ahead(&ReadAhead::default(), 1), cx)
         })
     }
+}
+
+/// The index of a page, and which of its parts these bytes are; `None` if they are not whole parts of one page.
+fn parts_of(offset: u64, len: usize) -> Option<(u32, u8)> {
+    let within = (offset % PAGE) as usize;
+    if len == 0 || !within.is_multiple_of(PART) || !len.is_multiple_of(PART) || within + len > PAGE_SIZE {
+        return None;
+    }
+    let parts = (1 << (len / PART)) - 1;
+    Some((page_index(offset).ok()?, parts << (within / PART)))
 }
 
 impl Default for ReadAhead {

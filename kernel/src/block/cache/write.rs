@@ -74,6 +74,7 @@ impl Cache {
             Some(state) => {
                 let Some(page) = content.pages.get_mut(index) else { return Err(Errno::EIO.into()) };
                 page.was_used = true;
+                page.sound = 0;
                 let Some(frame) = &page.frame else { return Err(Errno::EIO.into()) };
                 let left = from.remaining();
                 let outcome = from.copy_to(&mut frame.writer(within..within + len));

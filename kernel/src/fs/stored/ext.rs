@@ -37,6 +37,20 @@ impl Blocks for Sized<'_, '_> {
         read.ok().flatten().ok_or(Absent(block))
     }
 
+    fn read_part<R>(&self, block: u64, part: Range<usize>, with: impl FnOnce(&[u8]) -> R) -> Result<R, Absent> {
+        let at = block.saturating_mul(self.size.into()).saturating_add(part.start as u64);
+        let read = self.view.with(at, part.len(), |bytes| (bytes.len() == part.len()).then(|| with(bytes)));
+        read.ok().flatten().ok_or(Absent(block))
+    }
+
+    fn is_verified(&self, block: u64) -> bool {
+        self.view.is_sound(block.saturating_mul(self.size.into()), self.size as usize)
+    }
+
+    fn mark_verified(&self, block: u64) {
+        self.view.note_sound(block.saturating_mul(self.size.into()), self.size as usize);
+    }
+
     fn pinned_in(&self, run: Run) -> Option<Run> {
         self.view.pinned_in(run)
     }

@@ -1,6 +1,6 @@
 //! [`Journal`]: what gathers the changes of a volume until they are on its disk, as the volume's format does that.
 
-use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use ext::{Checkpoint, Commit, CommitState, Error, Io, Time};
@@ -17,21 +17,21 @@ pub enum Changes {
 
 impl Changes {
     /// The blocks that are other ones now.
-    pub fn blocks(&self) -> Vec<(u64, &[u8])> {
+    pub fn blocks(&self) -> Vec<(u64, Arc<[u8]>)> {
         match self {
-            Changes::Logged(changes) => changes.blocks.iter().map(|(number, bytes)| (*number, &**bytes)).collect(),
+            Changes::Logged(changes) => changes.blocks.clone(),
             Changes::Ordered(changes, _) => {
-                changes.blocks.iter().map(|(number, block)| (*number, &*block.bytes)).collect()
+                changes.blocks.iter().map(|(number, block)| (*number, Arc::from(&*block.bytes))).collect()
             }
         }
     }
 
     /// The same, of a change that is written at once.
-    pub fn into_blocks(self) -> Vec<(u64, Box<[u8]>)> {
+    pub fn into_blocks(self) -> Vec<(u64, Arc<[u8]>)> {
         match self {
             Changes::Logged(changes) => changes.blocks,
             Changes::Ordered(changes, _) => {
-                changes.blocks.into_iter().map(|(number, block)| (number, block.bytes)).collect()
+                changes.blocks.into_iter().map(|(number, block)| (number, block.bytes.into())).collect()
             }
         }
     }
@@ -126,7 +126,7 @@ impl Journal {
 
 fn io(io: exfat::Io) -> Io {
     match io {
-        exfat::Io::Write(block, bytes) => Io::Write { block, bytes },
+        exfat::Io::Write(block, bytes) => Io::Write { block, bytes: bytes.into() },
         exfat::Io::Flush => Io::Flush,
     }
 }

@@ -3,6 +3,7 @@
 //! All of it is done by whoever mounts, in steps. What is replayed is replayed again where that was not finished, and comes to the same. A device has one file system: whoever mounts it again shares that.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicBool;
 
@@ -58,7 +59,7 @@ pub struct Mounting<F: Format> {
     phase: Phase<F>,
     opening: F::Opening,
     /// Blocks to be written, and how many bytes of the first are.
-    to_write: Vec<(u64, Box<[u8]>)>,
+    to_write: Vec<(u64, Arc<[u8]>)>,
     written: usize,
 }
 
@@ -126,7 +127,7 @@ impl<F: Format> Opening for Mounting<F> {
                 Phase::Recover(mut recovery) => match self.recover(&mut *recovery, cx) {
                     Ok(Repair::More) => self.phase = Phase::Recover(recovery),
                     Ok(Repair::Write(block, bytes)) => {
-                        self.to_write.push((block, bytes));
+                        self.to_write.push((block, bytes.into()));
                         self.phase = Phase::Recover(recovery);
                     }
                     Ok(Repair::Flush) => self.phase = Phase::Flush(SyncProgress::default(), Some(recovery)),

@@ -2,8 +2,8 @@
 //!
 //! A block of metadata that was changed is in `changed` from the change until a checkpoint has put it into the disk's page cache (where there is no log: until a commit has). Until then only the journal may write it.
 
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
 
 use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
@@ -19,7 +19,7 @@ pub(super) struct State {
     /// `None`: nothing is to be changed.
     pub journal: Option<Journal>,
     /// Blocks that are newer than in the disk's page cache, each with the number of the commit that it was changed for last.
-    changed: BTreeMap<u64, (Box<[u8]>, u64)>,
+    changed: BTreeMap<u64, (Arc<[u8]>, u64)>,
     block_bytes: u32,
     /// The number of the commit that is being gathered.
     pub running: u64,
@@ -50,13 +50,15 @@ impl State {
         }
     }
 
-    /// The block that has these bytes, if it was changed.
+    /// These bytes, which are in one block, if it was changed.
     pub fn changed(&self, offset: u64, len: usize) -> Option<&[u8]> {
-        let size = u64::from(self.block_bytes);
-        if self.changed.is_empty() || len as u64 != size || !offset.is_multiple_of(size) {
+        if self.changed.is_empty() {
             return None;
         }
-        self.changed.get(&(offset / size)).map(|(bytes, _)| &**bytes)
+        let size = u64::from(self.block_bytes);
+        let within = (offset % size) as usize;
+        let (bytes, _) = self.changed.get(&(offset / size))?;
+        bytes.get(within..within.checked_add(len)?)
     }
 
     /// Puts what was changed of a part of the volume over what the disk has of it.
@@ -81,7 +83,7 @@ impl State {
             }
         }
         for (block, bytes) in changes.blocks() {
-            self.changed.insert(block, (bytes.into(), self.running));
+            self.changed.insert(block, (bytes, self.running));
         }
         if let Some(journal) = &mut self.journal {
             journal.add(changes);

@@ -1,7 +1,7 @@
 //! [`Volume`]: a file system that is mounted, and [`View`]: its blocks, as they are now.
 
 use alloc::boxed::Box;
-use alloc::vec;
+use alloc::vec::Vec;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -62,11 +62,13 @@ pub struct View<'a> {
     state: Option<&'a State>,
     /// Why a block was not at hand.
     stop: Cell<Option<Stop>>,
+    /// Where bytes are shown that must be copied for that. Some of it is kept from one time to the next.
+    scratch: Cell<Vec<u8>>,
 }
 
 impl<'a> View<'a> {
     pub(super) fn new(place: &'a Place, state: Option<&'a State>, cx: &'a Cx) -> Self {
-        View { place, cx, state, stop: Cell::new(None) }
+        View { place, cx, state, stop: Cell::new(None), scratch: Cell::default() }
     }
 
     /// Copies bytes of the volume.
@@ -105,9 +107,30 @@ impl<'a> View<'a> {
             return Ok(with(bytes));
         }
         let left = self.place.volume.size().saturating_sub(offset);
-        let mut bytes = vec![0; len.min(usize::try_from(left).unwrap_or(usize::MAX))];
-        self.copy(offset, &mut bytes)?;
-        Ok(with(&bytes))
+        let len = len.min(usize::try_from(left).unwrap_or(usize::MAX));
+        // Who looks at bytes while it looks at others takes other memory.
+        let mut scratch = self.scratch.take();
+        if scratch.len() < len {
+            scratch.resize(len, 0);
+        }
+        let outcome = self.copy(offset, &mut scratch[..len]).map(|()| with(&scratch[..len]));
+        self.scratch.set(scratch);
+        outcome
+    }
+
+    /// Whether bytes of a block have a right checksum, as far as is known: they were changed here, or [were checked](Self::note_sound) since they came from the disk.
+    pub fn is_sound(&self, offset: u64, len: usize) -> bool {
+        let volume = &self.place.volume;
+        self.state.is_some_and(|state| state.changed(offset, len).is_some())
+            || volume.disk.cache(self.cx).is_sound(volume.bytes().start + offset, len, self.cx)
+    }
+
+    /// Notes that bytes of a block, which are on the disk as they are, have a right checksum.
+    pub fn note_sound(&self, offset: u64, len: usize) {
+        let volume = &self.place.volume;
+        if self.state.is_none_or(|state| state.changed(offset, len).is_none()) {
+            volume.disk.cache(self.cx).note_sound(volume.bytes().start + offset, len, self.cx);
+        }
     }
 
     /// Notes that `what` of a source must come first.
@@ -188,7 +211,7 @@ impl<F: Format> Volume<F> {
             name,
             place,
             format,
-            inodes: InodeCache::of_owners(),
+            inodes: InodeCache::of_stored(),
             file_system,
             kind,
             is_bad: AtomicBool::new(false),
