@@ -246,14 +246,12 @@ impl Scheduler {
         give_way(gives_way, now);
     }
 
-    #[cold]
+    /// Enters what is not plain: a task that is in a group, mostly.
+    #[inline(never)]
     fn enter_special_alone(&self, ready: Ready, why: Why) {
         let words = Words(ready.sched());
-        if words.is_real_time() {
-            return self.enter_real_time_alone(ready, why);
-        }
-        if words.works_at_ends() {
-            return self.enter_end_alone(ready, why);
+        if !words.is_fair_and_no_end() {
+            return self.enter_otherwise_alone(ready, why);
         }
         let now = frame::time::now();
         if why == Why::Yielded {
@@ -265,6 +263,15 @@ impl Scheduler {
             queue.gives_way_to(words, now)
         });
         give_way(gives_way, now);
+    }
+
+    #[inline(never)]
+    fn enter_otherwise_alone(&self, ready: Ready, why: Why) {
+        if Words(ready.sched()).is_real_time() {
+            self.enter_real_time_alone(ready, why);
+        } else {
+            self.enter_end_alone(ready, why);
+        }
     }
 
     fn enter_real_time_alone(&self, ready: Ready, why: Why) {
