@@ -160,7 +160,7 @@ impl Scheduler {
             core.look(|queue| {
                 let running = queue.running.and_then(|running| Words(running).account());
                 if running.is_some_and(|running| ptr::eq(running, account)) {
-                    queue.charge(now);
+                    queue.charge_time(now);
                 }
             });
         }
@@ -430,7 +430,7 @@ pub fn let_pass(slices: u64, cx: &Cx) {
 pub fn cpu_time(task: TaskRef) -> u64 {
     let Some(words) = task.sched() else { return 0 };
     let now = frame::time::now();
-    SCHEDULER.where_it_runs(words, |_, queue| queue.charge(now));
+    SCHEDULER.where_it_runs(words, |_, queue| queue.charge_time(now));
     Words(words).cpu_time()
 }
 
@@ -449,7 +449,7 @@ pub struct Done {
 pub fn done_by_cores() -> impl Iterator<Item = Done> {
     SCHEDULER.present().map(|core| {
         let (ran, switches) = core.look(|queue| {
-            queue.charge(frame::time::now());
+            queue.charge_time(frame::time::now());
             (queue.busy, queue.begun)
         });
         Done { ran, system: core.system_time.load(Ordering::Relaxed).min(ran), switches }
@@ -467,7 +467,7 @@ pub fn own_cpu_time(cx: &Cx) -> u64 {
     let now = frame::time::now();
     clock::note_time_now_and_then(now);
     SCHEDULER.cores[frame::cpu::current(cx)].look(|queue| {
-        queue.charge(now);
+        queue.charge_time(now);
         queue.running.map_or(0, |running| Words(running).cpu_time())
     })
 }

@@ -31,8 +31,9 @@ pub(super) struct RunQueue {
     with_ends: bool,
     /// Until when the running task was charged; [`IN_GROUP`] if it is counted in a group: only who sees that pays for groups.
     since: u64,
-    /// Until when it was charged then.
+    /// Until when its time was charged then, and until when its virtual time and its groups were.
     since_in_group: u64,
+    virtual_since: u64,
     /// Whom it is charged to; else whom the last one was that is counted in a group.
     charged: Option<group::Charged>,
     /// When the running task gave way, if the core has not looked for another since; else 0.
@@ -167,6 +168,7 @@ impl RunQueue {
             with_ends: false,
             since: 0,
             since_in_group: 0,
+            virtual_since: 0,
             charged: None,
             gave_way_at: 0,
             busy: 0,
@@ -199,25 +201,49 @@ impl RunQueue {
     /// Charges the running task for the time since it was last charged.
     #[inline(always)]
     pub fn charge(&mut self, now: u64) {
-        if let Some(running) = self.running
-            && now > self.since
-        {
-            let ran = now - self.since;
-            Words(running).charge(ran);
-            self.busy += ran;
-            self.since = now;
-        } else if self.since == IN_GROUP && now > self.since_in_group {
+        if !self.charge_plainly(now) && self.since == IN_GROUP && now > self.virtual_since {
             self.charge_in_group(now);
+        }
+    }
+
+    /// As `charge`, for who asks for how long tasks have run and not whose turn it is.
+    #[inline(always)]
+    pub fn charge_time(&mut self, now: u64) {
+        if !self.charge_plainly(now) && self.since == IN_GROUP && now > self.since_in_group {
+            self.charge_time_in_group(now);
+        }
+    }
+
+    /// Charges what runs if that is not counted in a group, and if there is something to charge; whether there was.
+    #[inline(always)]
+    fn charge_plainly(&mut self, now: u64) -> bool {
+        let Some(running) = self.running.filter(|_| now > self.since) else { return false };
+        let ran = now - self.since;
+        Words(running).charge(ran);
+        self.busy += ran;
+        self.since = now;
+        true
+    }
+
+    #[inline(never)]
+    fn charge_time_in_group(&mut self, now: u64) {
+        if let Some(running) = self.running {
+            let ran = now - self.since_in_group;
+            self.since_in_group = now;
+            self.busy += ran;
+            Words(running).add_cpu_time(ran);
         }
     }
 
     #[inline(never)]
     fn charge_in_group(&mut self, now: u64) {
         let Some(running) = self.running.map(Words) else { return };
-        let ran = now - self.since_in_group;
-        self.since_in_group = now;
+        let ran = now.saturating_sub(self.since_in_group);
+        self.since_in_group += ran;
         self.busy += ran;
         running.add_cpu_time(ran);
+        let ran = now - self.virtual_since;
+        self.virtual_since = now;
         let passed = match &self.charged {
             Some(charged) => charged.charge(ran, self.floor, now),
             None => ran,
@@ -356,7 +382,8 @@ impl RunQueue {
     fn take_counted(&mut self, words: Words, now: u64) -> Counted {
         let counted = words.take_counted();
         if !counted.is_nothing() {
-            (self.counted, self.since, self.since_in_group) = (counted, IN_GROUP, now);
+            (self.counted, self.since) = (counted, IN_GROUP);
+            (self.since_in_group, self.virtual_since) = (now, now);
             if self.charged.as_ref().is_none_or(|charged| charged.counted() != counted) {
                 self.charged = group::charged(counted, self.core());
             }
