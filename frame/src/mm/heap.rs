@@ -134,6 +134,7 @@ const fn limit(class: SizeClass) -> u32 {
 
 /// Slots from the policy: one for the caller, a few for the magazine, which has none.
 #[cold]
+#[inline(never)]
 fn refill(class: SizeClass) -> *mut u8 {
     let take = || {
         let mut slots = HeapSlots::none(class);
@@ -155,6 +156,7 @@ fn refill(class: SizeClass) -> *mut u8 {
 
 /// Gives half of a full magazine back to the policy.
 #[cold]
+#[inline(never)]
 fn spill(class: SizeClass) {
     if let Some(policy) = policy() {
         policy.give(core_local::here().slots.of(class).split(class, limit(class) / 2));
