@@ -393,6 +393,7 @@ fn scale_otherwise(time: u64, by: u64, through: u64) -> u64 {
 }
 
 /// How much virtual time passes for a task that runs for so long.
+#[inline(never)]
 pub(super) fn passed(counted: Counted, ran: u64) -> u64 {
     let Some(group) = find(counted.number()) else { return ran };
     scale(passed_for_group(group, ran), group.all_beside(counted.weight()), counted.weight())
@@ -452,19 +453,33 @@ impl Charged {
         self.charge_plainly(ran, floor).unwrap_or_else(|| self.charge_otherwise(ran, floor, now))
     }
 
-    /// As [`charge`](Self::charge), where the group is as most are: of the usual weight, at the top, and no group has a quota.
+    /// As [`charge`](Self::charge), where the group is as most are.
     #[inline(always)]
     fn charge_plainly(&self, ran: u64, floor: u64) -> Option<u64> {
-        let Charged { group, counted, reached } = *self;
+        let passed = self.passed_plainly(ran)?;
+        let reached = self.reached;
+        reached.store(reached.load(Ordering::Relaxed).max(floor).saturating_add(ran), Ordering::Relaxed);
+        Some(passed)
+    }
+
+    /// How much virtual time passes for the task if it runs for so long.
+    #[inline(always)]
+    pub fn passed(&self, ran: u64) -> u64 {
+        self.passed_plainly(ran).unwrap_or_else(|| passed(self.counted, ran))
+    }
+
+    /// As [`passed`](Self::passed), where the group is as most are: of the usual weight, at the top, and no group has a quota. For the group itself as much time passes then as it runs.
+    #[inline(always)]
+    fn passed_plainly(&self, ran: u64) -> Option<u64> {
+        let Charged { group, counted, .. } = *self;
         let all = group.sum.load(Ordering::Relaxed) as u64;
         let is_plain = group.parent.get().is_none() && group.shares.load(Ordering::Relaxed) == SHARES;
         // No product is too large then, and the sum is none that is below 0.
         if !is_plain || is_any_limited() || (ran | all) >> u32::BITS != 0 {
             return None;
         }
-        reached.store(reached.load(Ordering::Relaxed).max(floor).saturating_add(ran), Ordering::Relaxed);
         let weight = counted.weight();
-        Some(if all <= weight { ran } else { ran * all / weight.max(1) })
+        Some(if all <= weight { ran } else { (ran * all / weight.max(1)).min(LONGEST) })
     }
 
     #[inline(never)]

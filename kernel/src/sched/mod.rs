@@ -414,8 +414,7 @@ fn step_back_specially(words: Words, core: usize) {
     if words.is_real_time() {
         return words.go_last();
     }
-    let counted = SCHEDULER.cores[core].look(|queue| queue.counted());
-    words.add_virtual_time(if counted.is_nothing() { FAIR_SLICE } else { group::passed(counted, FAIR_SLICE) });
+    words.add_virtual_time(SCHEDULER.cores[core].look(|queue| queue.passed(FAIR_SLICE)));
 }
 
 /// The calling task has its next turn when others have had this many slices: for what is not to cost those anything who give way again and again without having run (sched_yield(2)), as a

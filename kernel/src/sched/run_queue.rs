@@ -261,6 +261,16 @@ impl RunQueue {
         self.counted
     }
 
+    /// How much virtual time passes for the running task, if it is counted in a group, when it runs for so long; else as much.
+    #[inline(always)]
+    pub fn passed(&self, ran: u64) -> u64 {
+        match &self.charged {
+            _ if self.counted.is_nothing() => ran,
+            Some(charged) if charged.counted() == self.counted => charged.passed(ran),
+            _ => group::passed(self.counted, ran),
+        }
+    }
+
     /// The running task, which was charged, is not ready any more, or is about to be in a queue.
     fn discount_running(&mut self, now: u64) {
         self.since = now;
