@@ -79,6 +79,25 @@ static inline void become_init(void)
             dup2(console, fd);
 }
 
+// Process 1 goes into a cgroup with all controllers that a kernel has of these.
+static inline void enter_group(void)
+{
+    static const char *const wanted[] = { "+memory", "+pids", "+cpu", "+reclaim" };
+    mkdir("/cgroup", 0755);
+    must(mount("cgroup2", "/cgroup", "cgroup2", 0, NULL), "mount of cgroup2");
+    int control = open("/cgroup/cgroup.subtree_control", O_WRONLY);
+    must(control, "cgroup.subtree_control");
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        if (write(control, wanted[i], strlen(wanted[i])) < 0)
+            printf("bench: no controller %s\n", wanted[i] + 1);
+    close(control);
+    must(mkdir("/cgroup/bench", 0755), "mkdir of a group");
+    int members = open("/cgroup/bench/cgroup.procs", O_WRONLY);
+    must(members, "cgroup.procs");
+    must(write(members, "0", 1), "cgroup.procs");
+    close(members);
+}
+
 // Writes an ELF program of one page that ends at once with status 0.
 static inline void write_program(const char *path)
 {

@@ -3,6 +3,7 @@
 
 use core::sync::atomic::AtomicBool;
 
+use super::metadata::Metadata;
 use super::{heap, machine, owner, supply, table, tlb};
 
 /// What a core has at hand, and what it remembers.
@@ -32,6 +33,12 @@ impl CoreLocal {
             tables: table::Pool::new(),
             roots: table::Pool::new(),
         }
+    }
+
+    /// Runs `f` on the records of the tables that it has at hand.
+    pub(super) fn each_table(&self, mut f: impl FnMut(&Metadata)) {
+        self.tables.each(&mut f);
+        self.roots.each(&mut f);
     }
 }
 

@@ -134,6 +134,7 @@ const fn limit(class: SizeClass) -> u32 {
 
 /// Slots from the policy: one for the caller, a few for the magazine, which has none.
 #[cold]
+#[inline(never)]
 fn refill(class: SizeClass) -> *mut u8 {
     let take = || {
         let mut slots = HeapSlots::none(class);
@@ -155,6 +156,7 @@ fn refill(class: SizeClass) -> *mut u8 {
 
 /// Gives half of a full magazine back to the policy.
 #[cold]
+#[inline(never)]
 fn spill(class: SizeClass) {
     if let Some(policy) = policy() {
         policy.give(core_local::here().slots.of(class).split(class, limit(class) / 2));
@@ -177,8 +179,9 @@ fn scattered_pages(layout: Layout) -> Option<usize> {
     (layout.align() <= PAGE_SIZE).then(|| layout.size().div_ceil(PAGE_SIZE))
 }
 
-/// A block of frames for a large object; null if there is none.
+/// A block of frames for a large object; null if there is none. Kept out of `alloc`, which is to be small: it stands wherever something is made.
 #[cold]
+#[inline(never)]
 fn alloc_block(layout: Layout) -> *mut u8 {
     let pages = layout.size().div_ceil(PAGE_SIZE);
     if pages >= LARGE_PAGES && !supply::can_spare(pages) {
@@ -200,6 +203,7 @@ fn alloc_block(layout: Layout) -> *mut u8 {
 /// # Safety
 /// It came from there with this layout, and the caller is done with it.
 #[cold]
+#[inline(never)]
 unsafe fn dealloc_block(pointer: *mut u8, layout: Layout) {
     if scattered::has(pointer) {
         // SAFETY: the caller's promise.

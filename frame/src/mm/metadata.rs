@@ -16,7 +16,7 @@ use super::{PAGE_SHIFT, PAGE_SIZE, machine};
 pub struct FrameNumber(pub u32);
 
 /// Words in which the policies keep their lists, one set for each frame: the frame policy's while the frame is unused, the
-/// slab policy's while it is a slab. Zero at boot. While a frame is a page of user memory or a page table, its `previous` is the frame's owner.
+/// slab policy's while it is a slab. Zero at boot. While a frame is a page of user memory or a page table, or a core has it at hand, its `previous` is the frame's owner.
 #[derive(Default)]
 #[allow(missing_docs)]
 pub struct FrameLink {

@@ -52,7 +52,10 @@ pub use frame::{UFrame, USegment, Word};
 pub use heap::Heap;
 pub use io::{Access, Fault, Reader, Writer};
 pub use metadata::{FrameLink, FrameNumber, frame_count, frame_link};
-pub use owner::{Accounts, Charged, NOBODY, Need, Part, charge_by, gather_stocks, owner, stocks, work_for};
+pub use owner::{
+    Accounts, Charged, Cores, NOBODY, Need, Part, charge_by, gather_all_stocks, gather_stocks, in_stock, owner,
+    tables_in_stock, work_for,
+};
 pub use slab::{HeapSlots, SizeClass, Slab, SlabPolicy, SlotsOut};
 pub use supply::{FramePolicy, Recovery, free_frames, recover_by, set_reserve};
 pub(crate) use supply::{claim_idle, give_block, release_block};

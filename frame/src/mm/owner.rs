@@ -4,23 +4,30 @@
 //! that nobody else needs while the frame is in use ([`word`]). The policies leave 0 there when they hand a frame out. Safe code can write that word, so nothing relies on it but the accounts:
 //! a wrong owner is counted wrongly, and that is all.
 //!
-//! Each core knows where the owner of what it does just now is written ([`work_for`]). What it takes for an owner it charges to a *stock* of charges that it keeps for one owner at a time,
-//! so that the kernel's accounts are asked once for [`BATCH`] frames. What comes back, of whichever owner, goes to the stock as well. The stock is one word, which other cores may
-//! look at and empty ([`gather_stocks`]): so what it holds keeps nobody else from memory, and nobody has to be interrupted for it.
+//! Each core knows where the owner of what it does just now is written ([`work_for`]). A frame that is given back *keeps its owner* as long as it is at hand for the core: it stays charged, and whoever takes it next
+//! for the same owner charges nobody. So a program that ends and one that begins after it cost no more than outside of a group. The owner is given back its charge when the frame goes to the frame policy, or
+//! is taken for somebody else or for the kernel. Tables that are kept at hand do the same.
 //!
-//! The word also has what the accounts were not told yet of the [parts](Part) of the owner's frames. That is as long as there are charges in it: those keep the account from being another one's.
+//! A frame that is at hand and has another owner, or none, is charged out of the core's *stock*: charges for one owner at a time, so that the kernel's accounts are asked once for [`BATCH`] frames. Those that
+//! are not needed at once go to the frames that come next. The stock is one word, which other cores may look at and empty.
+//!
+//! What cores have in stock or at hand is charged, so no limit is ever exceeded by it. Others may look at it ([`in_stock`]), and have it given back before they are refused anything ([`gather_all_stocks`]).
+//!
+//! The word of the stock also has what the accounts were not told yet of the [parts](Part) of the owner's frames. That is as long as there are charges in it: those keep the account from being another one's.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use super::core_local;
+use super::core_local::{self, CoreLocal};
 use super::metadata::Metadata;
-use super::supply::Purpose;
+use super::supply::{self, Purpose};
 use crate::cpu::Named;
 
 /// So many frames are charged at a time, and so many given back.
-const BATCH: u32 = 32;
-/// No stock is larger.
+const BATCH: u32 = 64;
+/// No stock is larger. (What one frame more makes of it fits into a byte.)
 const MOST: u32 = 2 * BATCH;
+/// So many charges stay in a stock when the others go to the frames that come next: then it can count parts.
+const KEPT: u32 = 1;
 
 /// One table more in a stock, whose lowest bits are charges, and one shared frame more: counts of [`PART_BITS`] that begin in the middle.
 const TABLE: u64 = 1 << 8;
@@ -76,6 +83,14 @@ static CHARGE: Named<fn(u32, u32, Need) -> Charged> = Named::none();
 static GIVE_BACK: Named<fn(u32, u32)> = Named::none();
 static COUNT: Named<fn(u32, Part, i32)> = Named::none();
 
+/// Somebody was ever charged.
+static IS_USED: AtomicBool = AtomicBool::new(false);
+
+/// Whether any free frame may have an owner.
+pub(super) fn is_used() -> bool {
+    IS_USED.load(Ordering::Relaxed)
+}
+
 /// Says who keeps accounts. Called once, at boot.
 pub fn charge_by(accounts: Accounts) {
     GIVE_BACK.set(accounts.give_back);
@@ -105,10 +120,10 @@ impl Payer {
         unsafe { &*self.at.load(Ordering::Relaxed) }.load(Ordering::Relaxed)
     }
 
-    /// Whether the core works for somebody.
+    /// Whether a frame, whose record this is, is charged to whom the core works for; or to nobody, if that is nobody.
     #[inline(always)]
-    pub(super) fn is_any(&self) -> bool {
-        self.owner() != 0
+    pub(super) fn pays_for(&self, record: &Metadata) -> bool {
+        word(record).load(Ordering::Relaxed) == self.owner() as u32
     }
 }
 
@@ -129,17 +144,36 @@ pub(super) fn word(record: &Metadata) -> &AtomicU32 {
     &record.link.previous
 }
 
-/// Charges whom this core works for for a frame, whose word this is to be; `None` if it may not have it, and 0 if it is nobody's.
-#[inline(always)]
-pub(super) fn charge(purpose: Purpose) -> Option<u32> {
-    charge_as(purpose, 0)
+/// Charges whom this core works for for a free frame, which is charged to nobody; `None` if he may not have it, 0 if it is nobody's.
+pub(super) fn charge(record: &Metadata, purpose: Purpose) -> Option<u32> {
+    let owner = charge_as(purpose, 0)?;
+    word(record).store(owner, Ordering::Relaxed);
+    Some(owner)
 }
 
-/// As [`charge`], for a frame that is a `part`: 0, or one of what a stock counts.
-#[inline(always)]
+/// Gives most of what this core has in stock for an owner to frames at hand that come next: `attach` is told how many it may have pay for, and says how many it has.
+pub(super) fn spread(owner: u32, attach: impl FnOnce(u32) -> u32) {
+    let stock = &core_local::here().payer.stock;
+    let now = stock.load(Ordering::Relaxed);
+    let more = count_of(now).saturating_sub(KEPT);
+    if more > 0
+        && owner_of(now) == owner
+        && stock.compare_exchange(now, now - u64::from(more), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    {
+        match more - attach(more) {
+            0 => {}
+            left => put(owner, left, 0),
+        }
+    }
+}
+
+/// Charges whom this core works for for a frame that is a `part`: 0, or one of what a stock counts. `None` if it may not have it, and 0 if it is nobody's.
 fn charge_as(purpose: Purpose, part: u64) -> Option<u32> {
     let Payer { stock, .. } = &core_local::here().payer;
-    let owner = core_local::here().payer.owner() as u32 & !SHARED;
+    let owner = owner();
+    if owner == 0 {
+        return Some(0);
+    }
     let mut now = stock.load(Ordering::Relaxed);
     while owner_of(now) == owner && count_of(now) > 0 {
         let next = now - 1 + part;
@@ -164,6 +198,7 @@ fn charge_as(purpose: Purpose, part: u64) -> Option<u32> {
 fn charge_anew(owner: u32, purpose: Purpose, part: u64) -> Option<u32> {
     let charge = CHARGE.get()?;
     let need = if purpose == Purpose::User { Need::WithinLimits } else { Need::Always };
+    IS_USED.store(true, Ordering::Relaxed);
     match charge(owner, BATCH, need) {
         Charged::Frames(1) => {
             tell_parts(stock_of(owner, 0) + part);
@@ -178,36 +213,115 @@ fn charge_anew(owner: u32, purpose: Purpose, part: u64) -> Option<u32> {
     }
 }
 
-/// A frame is about to be free that has an owner.
+/// A frame is about to be free that [is counted](Part::Shared) among those that several can have. It is still its owner's.
 #[cold]
 #[inline(never)]
-pub(super) fn give_back(record: &Metadata) {
-    let now = word(record).load(Ordering::Relaxed);
-    word(record).store(0, Ordering::Relaxed);
-    put(now & !SHARED, 1, if now & SHARED != 0 { SHARED_FRAME.wrapping_neg() } else { 0 });
+pub(super) fn end_shared(record: &Metadata) {
+    let owner = owner_at(record);
+    word(record).store(owner, Ordering::Relaxed);
+    count_part(owner, SHARED_FRAME.wrapping_neg());
 }
 
-/// A frame was not to be had that was charged.
+/// Whether a frame about to be free [is counted](Part::Shared) among those that several can have.
+#[inline(always)]
+pub(super) fn is_shared(record: &Metadata) -> bool {
+    word(record).load(Ordering::Relaxed) & SHARED != 0
+}
+
+fn owner_at(record: &Metadata) -> u32 {
+    word(record).load(Ordering::Relaxed) & !SHARED
+}
+
+/// Whether a frame has an owner.
+#[inline(always)]
+pub(super) fn is_any(record: &Metadata) -> bool {
+    word(record).load(Ordering::Relaxed) != 0
+}
+
+/// A free frame has no owner any more; it had one.
 #[cold]
-pub(super) fn withdraw_charge(owner: u32) {
-    put(owner, 1, 0);
+#[inline(never)]
+pub(super) fn discharge(record: &Metadata) {
+    put(word(record).swap(0, Ordering::Relaxed) & !SHARED, 1, 0);
 }
 
-/// A table is in use from now on, for whom this core works for. It is charged whatever the limits.
+/// A table is in use from now on, for whom this core works for, who does not pay for it yet. It is charged whatever the limits.
 #[cold]
 #[inline(never)]
 pub(super) fn charge_table(record: &Metadata) {
+    discharge_table(record);
     let owner = charge_as(Purpose::Kernel, TABLE).unwrap_or(0);
     word(record).store(owner, Ordering::Relaxed);
 }
 
-/// A table is in use no more that has an owner.
+/// A table that is not in use has no owner any more, if it had one.
 #[cold]
 #[inline(never)]
-pub(super) fn give_table_back(record: &Metadata) {
-    let owner = word(record).load(Ordering::Relaxed) & !SHARED;
-    word(record).store(0, Ordering::Relaxed);
-    put(owner, 1, TABLE.wrapping_neg());
+pub(super) fn discharge_table(record: &Metadata) {
+    put(word(record).swap(0, Ordering::Relaxed) & !SHARED, 1, TABLE.wrapping_neg());
+}
+
+/// Charges that come back from frames which are at hand, one after the other, and go to the accounts together as long as they are of the same owner.
+pub(super) struct Returned {
+    owner: u32,
+    frames: u32,
+    tables: u32,
+}
+
+impl Returned {
+    pub(super) const fn new() -> Self {
+        Returned { owner: 0, frames: 0, tables: 0 }
+    }
+
+    /// If the owner of a free frame is `wanted` it has none any more.
+    #[inline(always)]
+    pub(super) fn add(&mut self, record: &Metadata, wanted: impl FnOnce(u32) -> bool) {
+        if is_any(record) {
+            self.add_any(record, 0, wanted);
+        }
+    }
+
+    /// As [`add`](Self::add), for a table that is not in use.
+    pub(super) fn add_table(&mut self, record: &Metadata, wanted: impl FnOnce(u32) -> bool) {
+        if is_any(record) {
+            self.add_any(record, 1, wanted);
+        }
+    }
+
+    fn add_any(&mut self, record: &Metadata, tables: u32, wanted: impl FnOnce(u32) -> bool) {
+        let owner = owner_at(record);
+        if self.owner != owner {
+            if !wanted(owner) {
+                return;
+            }
+            self.tell();
+            self.owner = owner;
+        }
+        word(record).store(0, Ordering::Relaxed);
+        self.frames += 1;
+        self.tables += tables;
+    }
+
+    fn tell(&mut self) {
+        let (frames, tables) = (core::mem::take(&mut self.frames), core::mem::take(&mut self.tables));
+        // In this order: once the charges are given back, the account may be another one's.
+        if tables > 0
+            && let Some(count) = COUNT.get()
+        {
+            count(self.owner, Part::Tables, -(tables as i32));
+        }
+        if frames > 0
+            && let Some(give_back) = GIVE_BACK.get()
+        {
+            give_back(self.owner, frames);
+        }
+    }
+}
+
+impl Drop for Returned {
+    fn drop(&mut self) {
+        self.tell();
+    }
 }
 
 /// A frame of an object that several can have is counted as such from now on.
@@ -219,14 +333,19 @@ pub(super) fn count_shared(record: &Metadata) {
         return;
     }
     word(record).store(owner | SHARED, Ordering::Relaxed);
+    count_part(owner, SHARED_FRAME);
+}
+
+/// A part of what is charged to an owner has changed; a frame's charge keeps its account.
+fn count_part(owner: u32, change: u64) {
     let stock = &core_local::here().payer.stock;
     let now = stock.load(Ordering::Relaxed);
-    let next = now + SHARED_FRAME;
+    let next = now.wrapping_add(change);
     let is_kept = owner_of(now) == owner
         && may_be_kept(next)
         && stock.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
     if !is_kept {
-        tell_parts(stock_of(owner, 0) + SHARED_FRAME);
+        tell_parts(stock_of(owner, 0).wrapping_add(change));
     }
 }
 
@@ -303,18 +422,83 @@ fn tell_parts(stock: u64) {
     }
 }
 
-/// The stocks of all cores: owners, and for how many frames that they do not have each was charged. As they were a moment ago.
-pub fn stocks() -> impl Iterator<Item = (u32, u32)> {
-    core_local::all().map(|core| {
-        let stock = core.payer.stock.load(Ordering::Relaxed);
-        (owner_of(stock), count_of(stock))
-    })
+/// Which cores are meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Cores {
+    /// The one that asks.
+    This,
+    /// All of them.
+    All,
 }
 
-/// Gives back to the accounts what cores have in stock for owners that are `wanted`; whether there was anything.
+fn those(cores: Cores) -> impl Iterator<Item = &'static CoreLocal> {
+    let here = core_local::here();
+    core_local::all().filter(move |core| cores == Cores::All || core::ptr::eq(*core, here))
+}
+
+/// Counts owners that are wanted. Many that follow each other are the same.
+struct Count<W> {
+    wanted: W,
+    last: Option<(u32, bool)>,
+    count: usize,
+}
+
+impl<W: FnMut(u32) -> bool> Count<W> {
+    fn new(wanted: W) -> Self {
+        Count { wanted, last: None, count: 0 }
+    }
+
+    fn add(&mut self, owner: u32, count: u32) {
+        if count == 0 || owner == 0 {
+            return;
+        }
+        let is_wanted = match self.last {
+            Some((last, is_wanted)) if last == owner => is_wanted,
+            _ => (self.wanted)(owner),
+        };
+        self.last = Some((owner, is_wanted));
+        self.count += if is_wanted { count as usize } else { 0 };
+    }
+
+    fn add_at_hand(&mut self, core: &CoreLocal) {
+        supply::each_at_hand(core, |record| self.add(owner_at(record), 1));
+        self.add_tables(core);
+    }
+
+    fn add_tables(&mut self, core: &CoreLocal) {
+        core.each_table(|record| self.add(owner_at(record), 1));
+    }
+}
+
+/// For how many frames that are not in use owners are charged that are `wanted`: what cores have in stock or at hand, as it was a moment ago.
+pub fn in_stock(cores: Cores, wanted: impl FnMut(u32) -> bool) -> usize {
+    let mut count = Count::new(wanted);
+    for core in those(cores) {
+        let stock = core.payer.stock.load(Ordering::Relaxed);
+        count.add(owner_of(stock), count_of(stock));
+        count.add_at_hand(core);
+    }
+    count.count
+}
+
+/// How many of those are tables.
+pub fn tables_in_stock(wanted: impl FnMut(u32) -> bool) -> usize {
+    let mut count = Count::new(wanted);
+    core_local::all().for_each(|core| count.add_tables(core));
+    count.count
+}
+
+/// Gives back to the accounts what cores have in stock for owners that are `wanted`, and what this one has at hand; whether there was anything. Behind that the accounts know how many of the frames are which
+/// part, but for [`tables_in_stock`].
 #[cold]
 pub fn gather_stocks(wanted: impl Fn(u32) -> bool) -> bool {
-    let mut any = false;
+    let here = core_local::here();
+    let before = in_stock(Cores::This, &wanted);
+    let mut returned = Returned::new();
+    supply::each_at_hand(here, |record| returned.add(record, &wanted));
+    here.each_table(|record| returned.add_table(record, &wanted));
+    drop(returned);
+    let mut any = before > 0;
     for core in core_local::all() {
         let stock = &core.payer.stock;
         let now = stock.load(Ordering::Relaxed);
@@ -327,4 +511,16 @@ pub fn gather_stocks(wanted: impl Fn(u32) -> bool) -> bool {
         }
     }
     any
+}
+
+/// As [`gather_stocks`]; and where other cores have something at hand for those owners, has them give all back that they have at hand. The caller, as they, may hold any lock but the frame policy's.
+#[cold]
+pub fn gather_all_stocks(wanted: impl Fn(u32) -> bool) -> bool {
+    let at_hand = |cores| {
+        let mut count = Count::new(&wanted);
+        those(cores).for_each(|core| count.add_at_hand(core));
+        count.count
+    };
+    let do_others = at_hand(Cores::All) > at_hand(Cores::This) && supply::gather(1);
+    gather_stocks(&wanted) | do_others
 }

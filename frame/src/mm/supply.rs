@@ -9,7 +9,7 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::core_local;
+use super::core_local::{self, CoreLocal};
 use super::metadata::{FrameNumber, Kind, Metadata, end_of_memory, frame_count};
 use super::{machine, owner, tlb};
 use crate::cpu::Named;
@@ -113,12 +113,15 @@ impl Stack {
         Some(FrameNumber(self.0[len as usize % (STACK + 1)].load(Ordering::Relaxed)))
     }
 
-    /// The frame that is taken next.
+    /// Those that are there, what is taken next first, until `f` says false.
     #[inline(always)]
-    fn top(&self) -> Option<FrameNumber> {
-        match self.0[0].load(Ordering::Relaxed) {
-            0 => None,
-            len => Some(FrameNumber(self.0[len as usize % (STACK + 1)].load(Ordering::Relaxed))),
+    fn each(&self, mut f: impl FnMut(&'static Metadata) -> bool) {
+        let len = self.len().min(STACK);
+        for frame in self.0[1..=len].iter().rev() {
+            // SAFETY: frames on the stack have numbers in range.
+            if !f(unsafe { Metadata::of(FrameNumber(frame.load(Ordering::Relaxed))) }) {
+                break;
+            }
         }
     }
 
@@ -182,22 +185,30 @@ pub(super) fn can_spare(frames: usize) -> bool {
 }
 
 /// An unused frame, now of `kind` with one reference. Its content is whatever it was.
-#[inline]
+#[inline(never)]
 pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
-    take_from(&core_local::here().frames, kind, purpose)
+    let frame = next(&core_local::here().frames, purpose)?;
+    // SAFETY: `refill` lets only numbers in range onto the stack, and those that come back are.
+    let record = unsafe { Metadata::of(frame) };
+    if owner::is_any(record) {
+        owner::discharge(record);
+    }
+    Some(claim(frame, record, kind))
 }
 
-/// As [`take`], with this core's stack at hand.
 #[inline(always)]
-fn take_from(stack: &Stack, kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
-    let frame = match stack.pop() {
-        Some(frame) => frame,
-        None => refill(purpose)?,
-    };
+fn next(stack: &Stack, purpose: Purpose) -> Option<FrameNumber> {
+    match stack.pop() {
+        Some(frame) => Some(frame),
+        None => refill(purpose),
+    }
+}
+
+#[inline(always)]
+fn claim(frame: FrameNumber, record: &Metadata, kind: Kind) -> FrameNumber {
     machine::provide(frame, 1);
-    // SAFETY: `refill` lets only numbers in range onto the stack, and those that come back are.
-    unsafe { Metadata::of(frame) }.claim(kind);
-    Some(frame)
+    record.claim(kind);
+    frame
 }
 
 /// A frame for a kernel stack.
@@ -220,35 +231,59 @@ pub(crate) unsafe fn give_stack_page(frame: FrameNumber) {
 #[inline]
 pub(super) fn take_charged(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
     let core = core_local::here();
-    if core.payer.is_any() && !charge_next(purpose) {
+    let frame = next(&core.frames, purpose)?;
+    // SAFETY: as for `take`.
+    let record = unsafe { Metadata::of(frame) };
+    if !core.payer.pays_for(record) && !charge(frame, purpose) {
         return None;
     }
-    take_from(&core.frames, kind, purpose)
+    Some(claim(frame, record, kind))
 }
 
-/// Charges whom the core works for for the frame that is on top of its stack from then on; false if that may not have it, or there is none.
+/// Charges whom the core works for for a frame that it is about to have; false if it may not have that, which is at hand again then.
 #[cold]
 #[inline(never)]
-fn charge_next(purpose: Purpose) -> bool {
-    let Some(owner) = owner::charge(purpose) else { return false };
+fn charge(frame: FrameNumber, purpose: Purpose) -> bool {
     let stack = &core_local::here().frames;
-    if stack.top().is_none() {
-        match refill(purpose) {
-            // With those that the policy gave beyond it the stack is not full.
-            Some(frame) => {
-                stack.push(frame);
-            }
-            None => {
-                owner::withdraw_charge(owner);
-                return false;
-            }
-        }
+    // SAFETY: as for `take`.
+    let record = unsafe { Metadata::of(frame) };
+    if owner::is_any(record) {
+        let mut returned = owner::Returned::new();
+        returned.add(record, |_| true);
+        // Those that come next are the same one's, mostly.
+        let mut left = BATCH;
+        stack.each(|record| {
+            returned.add(record, |_| false);
+            left -= 1;
+            left > 0 && !owner::is_any(record)
+        });
     }
-    if let Some(frame) = stack.top() {
-        // SAFETY: frames on the stack have numbers in range.
-        owner::word(unsafe { Metadata::of(frame) }).store(owner, Ordering::Relaxed);
-    }
+    let Some(owner) = owner::charge(record, purpose) else {
+        // SAFETY: nobody has got it.
+        unsafe { here().put(frame) };
+        return false;
+    };
+    owner::spread(owner, |most| {
+        let mut count = 0;
+        stack.each(|record| {
+            let is_free = count < most && !owner::is_any(record);
+            if is_free {
+                owner::word(record).store(owner, Ordering::Relaxed);
+                count += 1;
+            }
+            is_free
+        });
+        count
+    });
     true
+}
+
+/// Runs `f` on the records of the frames that a core has at hand.
+pub(super) fn each_at_hand(core: &CoreLocal, mut f: impl FnMut(&Metadata)) {
+    core.frames.each(|record| {
+        f(record);
+        true
+    });
 }
 
 /// Takes a frame back that was [charged](take_charged).
@@ -288,8 +323,8 @@ impl Here {
     /// As for [`give`].
     #[inline(always)]
     pub(super) unsafe fn give_charged(self, frame: FrameNumber, record: &Metadata) {
-        if owner::word(record).load(Ordering::Relaxed) != 0 {
-            owner::give_back(record);
+        if owner::is_shared(record) {
+            owner::end_shared(record);
         }
         // SAFETY: the caller's promise.
         unsafe { self.give(frame, record) };
@@ -304,6 +339,16 @@ impl Here {
         debug_assert!(record.references() <= 1, "a frame in use was given back");
         machine::withdraw(frame, 1);
         record.state.store(0, Ordering::Release);
+        // SAFETY: nobody refers to it any more.
+        unsafe { self.put(frame) };
+    }
+
+    /// Has a frame at hand.
+    ///
+    /// # Safety
+    /// It is unused.
+    #[inline(always)]
+    unsafe fn put(self, frame: FrameNumber) {
         if self.0.push(frame) {
             drain(BATCH);
         }
@@ -486,6 +531,13 @@ fn drain(count: usize) {
         }
         if len == 0 {
             return;
+        }
+        if owner::is_used() {
+            let mut returned = owner::Returned::new();
+            for frame in &frames[..len] {
+                // SAFETY: as for `take`.
+                returned.add(unsafe { Metadata::of(*frame) }, |_| true);
+            }
         }
         policy.free_many(&frames[..len]);
         left -= len;

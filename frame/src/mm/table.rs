@@ -11,7 +11,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::core_local;
+use super::core_local::{self, CoreLocal};
 use super::metadata::{FrameNumber, Kind, Metadata};
 use super::supply::{self, Purpose};
 use super::tlb::Forgotten;
@@ -229,10 +229,7 @@ impl Table {
                 table
             }
         };
-        if core.payer.is_any() {
-            // SAFETY: a frame in use has a number in range.
-            owner::charge_table(unsafe { Metadata::of(table.0) });
-        }
+        core.charge_table(table);
         Some(table)
     }
 
@@ -240,10 +237,7 @@ impl Table {
     pub(super) fn new_root() -> Option<Table> {
         let core = core_local::here();
         if let Some(root) = core.roots.pop() {
-            if core.payer.is_any() {
-                // SAFETY: a frame in use has a number in range.
-                owner::charge_table(unsafe { Metadata::of(root.0) });
-            }
+            core.charge_table(root);
             return Some(root);
         }
         let root = Table::new()?;
@@ -271,6 +265,18 @@ impl Table {
     pub(super) unsafe fn give_back_root(root: Forgotten) {
         // SAFETY: the caller's promise.
         unsafe { core_local::here().roots.give(Table(root.frame())) };
+    }
+}
+
+impl CoreLocal {
+    /// Whom this core works for pays for a table from now on, if he does not yet.
+    #[inline(always)]
+    fn charge_table(&self, table: Table) {
+        // SAFETY: a frame in use has a number in range.
+        let record = unsafe { Metadata::of(table.0) };
+        if !self.payer.pays_for(record) {
+            owner::charge_table(record);
+        }
     }
 }
 
@@ -313,13 +319,9 @@ impl<const N: usize> Pool<N> {
         machine::assert_forgotten(table.0);
         // SAFETY: the caller's promise.
         unsafe {
-            let record = Metadata::of(table.0);
-            if owner::word(record).load(Ordering::Relaxed) != 0 {
-                owner::give_table_back(record);
-            }
-            *record.storage.get().cast() = TableState { occupied: 0, live: 0 };
+            *Metadata::of(table.0).storage.get().cast() = TableState { occupied: 0, live: 0 };
             if !self.push(table) {
-                supply::give(table.0);
+                give(table);
             }
         }
     }
@@ -336,11 +338,33 @@ impl<const N: usize> Pool<N> {
     }
 }
 
+impl<const N: usize> Pool<N> {
+    /// Runs `f` on the records of those that are there.
+    pub(super) fn each(&self, mut f: impl FnMut(&Metadata)) {
+        for table in &self.tables[..self.len().min(N)] {
+            // SAFETY: a table has a number in range, and so has what was one a moment ago.
+            f(unsafe { Metadata::of(FrameNumber(table.load(Ordering::Relaxed))) });
+        }
+    }
+}
+
+/// Gives the frame of a table back.
+///
+/// # Safety
+/// Nobody refers to the table.
+unsafe fn give(table: Table) {
+    // SAFETY: a table has a number in range; the caller's promise.
+    unsafe {
+        owner::discharge_table(Metadata::of(table.0));
+        supply::give(table.0);
+    }
+}
+
 /// Gives back the tables that this core keeps at hand.
 pub(super) fn trim() {
     let roots = core::iter::from_fn(|| core_local::here().roots.pop());
     for table in core::iter::from_fn(|| core_local::here().tables.pop()).chain(roots) {
         // SAFETY: nobody refers to a table in the pool.
-        unsafe { supply::give(table.0) };
+        unsafe { give(table) };
     }
 }

@@ -12,12 +12,12 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use groups::{Bundle, Limits, OwnedBudget, Usage};
+use groups::{Budget, Bundle, Limits, OwnedBudget, Usage};
 use refs::{NoSuspend, SpinLock};
 
 use super::{Cgroup, Event, Limit};
 use crate::error::{Errno, Result};
-use crate::reclaim::{self, Held, Payer};
+use crate::reclaim::{self, Held, Keeper, Payer};
 
 /// What the controller reclaim keeps of a group.
 pub struct Reclaim {
@@ -36,11 +36,22 @@ pub struct Reclaim {
 /// What groups themselves are charged for: kills of groups, and groups below one.
 type OfGroup = Bundle<'static, Held, { Held::Group as usize }, 2>;
 
+/// Charges a budget for kills of groups and for groups, also if that needs what others keep of charges.
+///
+/// # Errors
+/// ENOMEM: there is no room.
+fn charge_group(budget: Budget<'static, Held>, counts: [u32; 2]) -> Result<OfGroup> {
+    let charge = || Bundle::charge(budget, counts);
+    charge()
+        .or_else(|denied| if reclaim::give_all_kept_back() { charge() } else { Err(denied) })
+        .map_err(|_| Errno::ENOMEM)
+}
+
 /// A budget, and in it what the kill of an empty group takes.
 struct Owned {
     budget: OwnedBudget<'static, Held>,
     /// Who is charged for what its members hold.
-    payer: Payer,
+    keeper: Keeper,
     _kill: OfGroup,
 }
 
@@ -100,26 +111,20 @@ impl Reclaim {
     pub(super) fn begin(group: &Cgroup) -> Result<()> {
         let tree = reclaim::tree().ok_or(Errno::ENODEV)?;
         let above = group.payer_above();
-        let budget = above
-            .budget()
-            .unwrap_or_else(|| tree.root())
-            .child(Limits::bound(Limits::UNBOUNDED))
-            .map_err(|_| Errno::ENOMEM)?;
+        let budget_above = above.budget().unwrap_or_else(|| tree.root());
+        let budget = budget_above.child(Limits::bound(Limits::UNBOUNDED)).map_err(|_| Errno::ENOMEM)?;
         // Groups that are below it already are charged as long as it is.
         let below = u32::try_from(group.descendants()).unwrap_or(u32::MAX);
-        let kill = Bundle::charge(*budget, [1, below]).map_err(|_| Errno::ENOMEM)?;
-        let payer = Payer::new(*budget, above);
-        payer.keep_if(|| group.population.is_populated());
-        group.reclaim.budget.with(|own| *own = Some(Owned { budget, payer, _kill: kill }));
+        let kill = charge_group(*budget, [1, below])?;
+        let keeper = Keeper::new(Payer::new(*budget, above));
+        keeper.payer.keep_if(|| group.population.is_populated());
+        group.reclaim.budget.with(|own| *own = Some(Owned { budget, keeper, _kill: kill }));
         Ok(())
     }
 
     /// The controller is disabled.
     pub(super) fn end(&self) {
         let own = self.budget.with(Option::take);
-        if let Some(own) = &own {
-            own.payer.keep_if(|| false);
-        }
         drop(own);
         self.max.lift();
         self.overruns.store(0, Ordering::Relaxed);
@@ -146,7 +151,7 @@ impl Reclaim {
 
     /// Who is charged for what members hold, if that is the group itself.
     fn own_payer(&self, cx: &impl NoSuspend) -> Payer {
-        self.budget.lock(cx).as_ref().map(|own| own.payer.share()).unwrap_or_default()
+        self.budget.lock(cx).as_ref().map(|own| own.keeper.payer.share()).unwrap_or_default()
     }
 
     /// What is charged, if the controller is enabled.
@@ -178,7 +183,7 @@ impl Reclaim {
 impl Cgroup {
     /// Whose budget its members are charged to.
     pub fn payer(&self, cx: &impl NoSuspend) -> Payer {
-        let own = |group: &Cgroup| group.reclaim.budget.lock(cx).as_ref().map(|own| own.payer.share());
+        let own = |group: &Cgroup| group.reclaim.budget.lock(cx).as_ref().map(|own| own.keeper.payer.share());
         self.up(cx).find_map(own).unwrap_or_default()
     }
 
@@ -187,7 +192,7 @@ impl Cgroup {
         // The parent keeps those above it.
         let above = self.parent.as_ref().map(|parent| {
             parent.with(|parent| {
-                let own = parent.reclaim.budget.with(|own| own.as_ref().map(|own| own.payer.share()));
+                let own = parent.reclaim.budget.with(|own| own.as_ref().map(|own| own.keeper.payer.share()));
                 own.unwrap_or_else(|| parent.payer_above())
             })
         });
@@ -200,7 +205,7 @@ impl Cgroup {
     /// ENOMEM: they have no room.
     pub(super) fn charge_place(&self) -> Result<()> {
         let Some(budget) = self.payer_above().budget() else { return Ok(()) };
-        let bundle = Bundle::charge(budget, [0, 1]).map_err(|_| Errno::ENOMEM)?;
+        let bundle = charge_group(budget, [0, 1])?;
         self.reclaim.place.with(|place| *place = Some(bundle));
         Ok(())
     }

@@ -289,7 +289,7 @@ impl Descriptors {
 
     /// All have been drained, or taken out.
     pub fn end(&mut self) {
-        self.held.end();
+        self.held.end_for_next();
     }
 
     /// The same entries, charged to nobody yet; `None` if there is no memory. Each is seen from now on, here and there.
@@ -307,7 +307,7 @@ impl Descriptors {
     /// # Errors
     /// ENOMEM: the budget has no room for them.
     pub fn begin_charge(&mut self, payer: &Payer) -> Result<()> {
-        self.held.begin(payer)
+        self.held.begin_as_before(payer)
     }
 
     /// Has somebody else charged, whatever the bound.

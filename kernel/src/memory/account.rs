@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use frame::mm::{Accounts, Charged, Need, Part};
+use frame::mm::{Accounts, Charged, Cores, Need, Part};
 use refs::SpinLock;
 use tasks::StaticRef;
 
@@ -173,8 +173,8 @@ impl Account {
         were_some
     }
 
-    /// Counts so many frames more if they are within the limit; whether they are.
-    fn try_add(&self, frames: u32) -> core::result::Result<(), Charged> {
+    /// Counts so many frames more if they are within the limit; whether they are. Its number is `number`.
+    fn try_add(&self, number: u32, frames: u32) -> core::result::Result<(), Charged> {
         let frames = u64::from(frames);
         let mut now = self.count.load(Ordering::Relaxed);
         loop {
@@ -187,7 +187,7 @@ impl Account {
             }
             match self.count.compare_exchange_weak(now, now + frames, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
-                    self.note(sum as usize, frames as usize);
+                    self.note(number, sum as usize, frames as usize);
                     return Ok(());
                 }
                 Err(other) => now = other,
@@ -195,13 +195,13 @@ impl Account {
         }
     }
 
-    /// Counts so many frames more, whatever the limit; false if it is free.
-    fn add(&self, frames: u32) -> bool {
+    /// As [`try_add`](Self::try_add), whatever the limit; false if it is free.
+    fn add(&self, number: u32, frames: u32) -> bool {
         let mut now = self.count.load(Ordering::Relaxed);
         while now & FREE == 0 {
             match self.count.compare_exchange_weak(now, now + u64::from(frames), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
-                    self.note((now & !FLAGS) as usize + frames as usize, frames as usize);
+                    self.note(number, (now & !FLAGS) as usize + frames as usize, frames as usize);
                     return true;
                 }
                 Err(other) => now = other,
@@ -210,12 +210,14 @@ impl Account {
         false
     }
 
-    /// It has so many now, `more` of them since a moment ago.
-    fn note(&self, now: usize, more: usize) {
+    /// It is charged for so many now, `more` of them since a moment ago.
+    fn note(&self, number: u32, now: usize, more: usize) {
         if now > self.peak.load(Ordering::Relaxed) {
-            self.peak.fetch_max(now, Ordering::Relaxed);
+            // What other cores have at hand counts: to look at all of that would take too long.
+            self.peak.fetch_max(now.saturating_sub(in_stock(Cores::This, number)), Ordering::Relaxed);
         }
-        if now > self.high.load(Ordering::Relaxed) {
+        let high = self.high.load(Ordering::Relaxed);
+        if now > high && now.saturating_sub(in_stock(Cores::All, number)) > high {
             self.count_event(AccountEvent::High);
             self.unpaid.fetch_add(more, Ordering::Relaxed);
             OVER_HIGH.store(true, Ordering::Relaxed);
@@ -380,15 +382,15 @@ impl Named {
 
     /// How many frames it and all below it have.
     pub fn current(&self) -> usize {
-        let stocks = frame::mm::stocks().filter(|(owner, _)| is_within(*owner, self.number));
-        let in_stock: usize = stocks.map(|(_, count)| count as usize).sum();
-        self.charged().saturating_sub(in_stock)
+        self.charged().saturating_sub(in_stock(Cores::All, self.number))
     }
 
     /// How many of those are page tables, and how many are pages of objects that several can have. Takes back what cores have in stock.
     pub fn parts(&self) -> (usize, usize) {
-        gather(self.number);
-        (self.tables.load(Ordering::Relaxed), self.shared.load(Ordering::Relaxed))
+        let is_wanted = |owner| is_within(owner, self.number);
+        frame::mm::gather_stocks(is_wanted);
+        let tables = self.tables.load(Ordering::Relaxed).saturating_sub(frame::mm::tables_in_stock(is_wanted));
+        (tables, self.shared.load(Ordering::Relaxed))
     }
 
     /// Whether it may not have a frame more, even when what cores have in stock is given back.
@@ -409,7 +411,8 @@ impl Named {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        gather(self.number);
+        // What other cores have at hand for it goes back when they need that, and keeps the account until then.
+        frame::mm::gather_stocks(|owner| is_within(owner, self.number));
         let before = self.account.count.fetch_or(GIVEN_UP, Ordering::AcqRel);
         if before == 0 {
             self.account.end(GIVEN_UP);
@@ -453,9 +456,14 @@ fn penalty(overage: u64, frames: usize) -> u64 {
     if penalty <= 10_000_000 { 0 } else { penalty }
 }
 
-/// Takes back what cores have in stock for an account and those below it.
+/// For how many frames that nobody uses cores have charged an account and those below it.
+fn in_stock(cores: Cores, number: u32) -> usize {
+    frame::mm::in_stock(cores, |owner| is_within(owner, number))
+}
+
+/// Takes back what cores have in stock or at hand for an account and those below it.
 fn gather(number: u32) -> bool {
-    frame::mm::gather_stocks(|owner| is_within(owner, number))
+    frame::mm::gather_all_stocks(|owner| is_within(owner, number))
 }
 
 /// Has all frames of user programs charged here from now on. Called once, at boot.
@@ -517,7 +525,7 @@ impl Drop for Charge {
 fn try_charge(owner: u32, frames: u32) -> core::result::Result<(), (Charged, u32)> {
     let mut number = owner;
     while let Some(account) = find(number) {
-        if let Err(answer) = account.try_add(frames) {
+        if let Err(answer) = account.try_add(number, frames) {
             remove_up_to(owner, number, frames);
             return Err((answer, number));
         }
@@ -554,7 +562,7 @@ fn charge_last(owner: u32) -> Charged {
 fn charge_always(owner: u32) -> Charged {
     let mut number = owner;
     while let Some(account) = find(number) {
-        if !account.add(1) {
+        if !account.add(number, 1) {
             remove_up_to(owner, number, 1);
             return Charged::Nobody;
         }

@@ -193,8 +193,12 @@ impl Layout {
             return Ok(());
         }
         let charged = self.vmas.objects().saturating_sub(FREE_MAPPINGS);
-        self.held = OfMemory::of_nobody([charged as u32]);
-        self.held.begin(payer)?;
+        if charged == 0 {
+            self.held = OfMemory::of(payer);
+        } else {
+            self.held = OfMemory::of_nobody([charged as u32]);
+            self.held.begin(payer)?;
+        }
         self.vmas.set_most_objects(FREE_MAPPINGS + charged);
         Ok(())
     }

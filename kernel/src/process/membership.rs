@@ -145,10 +145,14 @@ fn begin_child_in_group(
         maker.end_if_group_is_killed(cx)?;
     }
     let member = match into {
-        None => match &maker.membership.lock(cx).group {
-            Some(group) => begin(&group.get(cx), cx)?,
-            None => return Ok(NewMember::of_root()),
-        },
+        None => {
+            let maker = maker.membership.lock(cx);
+            match &maker.group {
+                // Whoever is charged for the maker: that is brought up to date for both if it is about to change.
+                Some(group) => begin(&group.get(cx), maker.held.payer(), cx)?,
+                None => return Ok(NewMember::of_root()),
+            }
+        }
         Some(into) => {
             let into = into.upgrade(cx).map_err(|_| Errno::ENODEV)?;
             let tree = cgroup::lock_tree(cx);
@@ -156,7 +160,7 @@ fn begin_child_in_group(
             if into.is_root() {
                 return Ok(NewMember::of_root());
             }
-            begin(&into, cx)?
+            begin(&into, &into.payer(cx), cx)?
         }
     };
     // With nothing locked: descriptors and memory come before groups.
@@ -167,12 +171,13 @@ fn begin_child_in_group(
     Ok(member)
 }
 
-fn begin(group: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<NewMember> {
+#[inline(always)]
+fn begin(group: &TempRc<'_, Cgroup>, payer: &Payer, cx: &Cx) -> Result<NewMember> {
     let share = group.share().ok_or(Errno::ENODEV)?;
     members(group).ok_or(Errno::ENODEV)?.lock(cx).reserve_one()?;
     group.begin_thread(cx)?;
     let mut member = NewMember { group: Some(share), held: own_holdings() };
-    match member.held.begin(&group.payer(cx)) {
+    match member.held.begin(payer) {
         Ok(()) => Ok(member),
         Err(_) => {
             member.undo(cx);
@@ -318,7 +323,7 @@ impl Process {
         let group = group.get(cx);
         if own.threads == 0 {
             let end = MemberEnd { told: own.told, worked: self.time_since_exit() };
-            group.add_past(self.times_since(own.before, cx), end, cx);
+            group.add_past(time_beyond(self.times_at_end(cx), own.before), end, cx);
             if let (Some(place), Some(members)) = (own.place.take(), members(&group)) {
                 members.lock(cx).leave(place);
             }
@@ -327,9 +332,8 @@ impl Process {
         group.end_thread(cx);
     }
 
-    fn times_since(&self, (user, system): (u64, u64), cx: &impl NoSuspend) -> (u64, u64) {
-        let now = self.times(cx);
-        (now.0.saturating_sub(user), now.1.saturating_sub(system))
+    fn times_since(&self, before: (u64, u64), cx: &impl NoSuspend) -> (u64, u64) {
+        time_beyond(self.times(cx), before)
     }
 
     /// A thread that is not the first takes that one's number, and has one less.
@@ -403,7 +407,11 @@ impl Process {
     }
 }
 
-#[cold]
+/// How much more user and system time that is than before.
+fn time_beyond((user, system): (u64, u64), before: (u64, u64)) -> (u64, u64) {
+    (user.saturating_sub(before.0), system.saturating_sub(before.1))
+}
+
 fn end_membership(own: Membership, cx: &impl NoSuspend) {
     let Some(group) = own.group else { return };
     let at = group.get(cx);
@@ -438,7 +446,7 @@ pub fn migrate(process: &TempRc<'_, Process>, from: u64, to: &TempRc<'_, Cgroup>
         None => None,
     };
     let now = process.times(cx);
-    let times = (now.0.saturating_sub(own.before.0), now.1.saturating_sub(own.before.1));
+    let times = time_beyond(now, own.before);
     let moved = Moved { threads: own.threads as usize, frozen: own.frozen as usize, pids: own.pids as usize };
     process.is_in_group.store(share.is_some(), Ordering::Release);
     let old = core::mem::replace(&mut own.group, share);

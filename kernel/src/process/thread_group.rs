@@ -646,9 +646,9 @@ impl Process {
         is_first
     }
 
-    /// For how long its threads have run since its end has begun.
+    /// For how long its threads have run since its end has begun; all of them have ended.
     pub(super) fn time_since_exit(&self) -> u64 {
-        self.cpu_time().saturating_sub(self.ran_before_exit.load(Ordering::Relaxed))
+        self.account.time_at_end().saturating_sub(self.ran_before_exit.load(Ordering::Relaxed))
     }
 
     /// As [`begin_exit`](Self::begin_exit), by a signal, after the calling thread has written a core file.
@@ -752,6 +752,11 @@ impl Process {
     /// The time of all of its threads in user mode and in the kernel, in nanoseconds, those that have exited too. It costs the same however many they are.
     pub fn times(&self, cx: &impl NoSuspend) -> (u64, u64) {
         self.reported_time.divide(self.account.time(), self.system_time.load(Ordering::Relaxed), cx)
+    }
+
+    /// As [`times`](Self::times), where all of its threads have ended.
+    pub(super) fn times_at_end(&self, cx: &impl NoSuspend) -> (u64, u64) {
+        self.reported_time.divide(self.account.time_at_end(), self.system_time.load(Ordering::Relaxed), cx)
     }
 
     /// How long its threads have run, in nanoseconds.

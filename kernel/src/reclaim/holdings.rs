@@ -2,7 +2,8 @@
 
 use groups::{Bundle, Class, Denied};
 
-use super::{Held, Payer};
+use super::payer::give_all_kept_back;
+use super::{Held, OfDescriptors, Payer};
 use crate::error::{Errno, Result};
 
 /// So many charges of a class a container may keep beyond what it holds, or one for eight objects, up to [`MOST_SPARE`].
@@ -95,6 +96,7 @@ impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
                 Err(Denied::Ended) if !self.payer.is_nobody() => self.fall_back(),
                 Err(_) if self.payer.give_kept_back() => {}
                 Err(_) if self.pay_with_spare(class, missing) => break,
+                Err(_) if give_all_kept_back() => {}
                 Err(_) => {
                     self.counts[Self::place(class)] -= more;
                     super::note_denied();
@@ -254,6 +256,89 @@ impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
     }
 }
 
+/// What a table of descriptors was charged for that has ended, as it was: one that holds the same begins with it. Or nothing.
+pub(super) struct ChargedTable {
+    is_any: bool,
+    counts: [u32; DESCRIPTORS],
+    least: [u32; DESCRIPTORS],
+    charges: ChargesOfTable,
+}
+
+type ChargesOfTable = Bundle<'static, Held, { Held::Reserved as usize }, DESCRIPTORS>;
+
+impl ChargedTable {
+    /// Nothing.
+    pub const NONE: Self =
+        ChargedTable { is_any: false, counts: [0; DESCRIPTORS], least: [0; DESCRIPTORS], charges: Bundle::of_nobody() };
+
+    /// The charges, if there are any: then there are none any more.
+    pub fn take_charges(&mut self) -> Option<ChargesOfTable> {
+        let were_any = core::mem::take(&mut self.is_any);
+        were_any.then(|| core::mem::replace(&mut self.charges, Bundle::of_nobody()))
+    }
+
+    fn is_of(&self, counts: &[u32; DESCRIPTORS]) -> bool {
+        self.is_any && self.counts.iter().zip(counts).fold(0, |all, (one, other)| all | (one ^ other)) == 0
+    }
+}
+
+/// The classes of descriptors.
+pub(super) const DESCRIPTORS: usize = Held::Socket as usize - Held::Reserved as usize + 1;
+
+impl OfDescriptors {
+    /// As [`begin`](Self::begin), for a copy: a table that ended before it held the same, mostly.
+    ///
+    /// # Errors
+    /// As for `begin`.
+    pub fn begin_as_before(&mut self, payer: &Payer) -> Result<()> {
+        let Holdings { counts, least, charges, .. } = self;
+        // Field by field, since it is large.
+        let is_taken = payer.with_table(|kept| {
+            let is_alike = kept.is_of(counts);
+            if is_alike {
+                kept.is_any = false;
+                *least = kept.least;
+                core::mem::swap(charges, &mut kept.charges);
+            }
+            is_alike
+        });
+        if is_taken != Some(true) {
+            return self.begin(payer);
+        }
+        self.payer = payer.share();
+        Ok(())
+    }
+
+    /// As [`end`](Self::end); the next copy may hold the same.
+    #[inline(always)]
+    pub fn end_for_next(&mut self) {
+        if !self.payer.is_nobody() {
+            self.leave_to_next();
+        }
+        self.counts = [0; DESCRIPTORS];
+    }
+
+    #[inline(never)]
+    fn leave_to_next(&mut self) {
+        let Holdings { counts, least, charges, payer } = self;
+        let is_left = payer.with_table_to_keep(|kept| {
+            let is_free = !kept.is_any;
+            if is_free {
+                kept.is_any = true;
+                (kept.counts, kept.least) = (*counts, *least);
+                core::mem::swap(charges, &mut kept.charges);
+            }
+            is_free
+        });
+        if is_left != Some(true) {
+            self.leave();
+            self.charges = Bundle::of_nobody();
+        }
+        self.least = [0; DESCRIPTORS];
+        self.payer = Payer::NOBODY;
+    }
+}
+
 impl<const FIRST: usize, const N: usize> Drop for Holdings<FIRST, N> {
     #[inline(always)]
     fn drop(&mut self) {
@@ -268,6 +353,7 @@ mod tests {
     use groups::{Budget, Limits, Tree};
 
     use super::*;
+    use crate::reclaim::Keeper;
     use crate::reclaim::payer::MOST_KEPT;
 
     /// A container of objects of all classes.
@@ -322,6 +408,57 @@ mod tests {
         held.add(Held::Reserved, 1).expect("room");
         held.exchange(Held::Reserved, Held::Socket);
         assert_eq!((held.count(Held::Reserved), held.count(Held::Socket)), (0, 1));
+    }
+
+    /// A table of pipes, which are charged to somebody.
+    fn table_of_pipes(count: u32, payer: &Payer) -> OfDescriptors {
+        let mut table = OfDescriptors::default();
+        table.add(Held::Pipe, count).expect("nobody refuses");
+        table.begin_as_before(payer).expect("room");
+        table
+    }
+
+    #[test]
+    fn a_table_that_holds_what_one_before_it_held_begins_with_its_charges() {
+        let tree = tree();
+        let budget = tree.root().child(Limits::bound(u64::MAX)).expect("a budget");
+        let payer = payer(*budget);
+        payer.keep_if(|| true);
+        let charged = || budget.usage().map_or(0, |usage| usage.count(Held::Pipe));
+        let mut first = table_of_pipes(100, &payer);
+        first.end_for_next();
+        assert_eq!((first.count(Held::Pipe), first.payer().is_nobody(), charged()), (0, true, 100));
+        let mut second = table_of_pipes(100, &payer);
+        assert_eq!(charged(), 100);
+        // There is no other one that is alike, nor one with fewer.
+        let mut third = table_of_pipes(100, &payer);
+        let mut fourth = table_of_pipes(9, &payer);
+        assert_eq!(charged(), 209);
+        [&mut second, &mut third, &mut fourth].into_iter().for_each(OfDescriptors::end_for_next);
+        assert_eq!(charged(), 100 + u64::from(MOST_KEPT));
+        assert!(payer.give_kept_back() && !payer.give_kept_back());
+        assert_eq!(charged(), 0);
+        // Nobody is there who may need them.
+        payer.keep_if(|| false);
+        table_of_pipes(100, &payer).end_for_next();
+        assert_eq!(charged(), 0);
+    }
+
+    #[test]
+    fn what_a_group_keeps_is_given_back_before_another_is_refused_anything() {
+        let tree = tree();
+        let above = tree.root().child(Limits::bound(10 * super::super::assumed(Held::Pipe))).expect("above");
+        let below = [0, 1].map(|_| above.child(Limits::bound(u64::MAX)).expect("below"));
+        let [one, other] = below.each_ref().map(|budget| Keeper::new(payer(**budget)));
+        one.payer.keep_if(|| true);
+        table_of_pipes(8, &one.payer).end_for_next();
+        let mut needs = table_of_pipes(0, &other.payer);
+        assert_eq!(needs.add(Held::Pipe, 5), Ok(()));
+        table_of_pipes(4, &one.payer).end_for_next();
+        let begins = table_of_pipes(3, &other.payer);
+        assert_eq!(needs.add(Held::Pipe, 3), Err(Errno::ENOMEM));
+        drop((needs, begins));
+        assert_eq!(above.usage().map(|usage| usage.current), Some(0));
     }
 
     #[test]

@@ -38,7 +38,7 @@ use tasks::StaticRef;
 
 pub use held::{Held, Name, assumed};
 pub use holdings::Holdings;
-pub use payer::Payer;
+pub use payer::{Keeper, Payer, give_all_kept_back};
 pub use speed::{Calibration, is_calibrated};
 
 /// A process, its threads and its POSIX timers.
@@ -46,7 +46,7 @@ pub type OfProcess = Holdings<{ Held::Process as usize }, 3>;
 /// Mappings of objects.
 pub type OfMemory = Holdings<{ Held::Mapping as usize }, 1>;
 /// Descriptors, and what a table of them has room for.
-pub type OfDescriptors = Holdings<{ Held::Reserved as usize }, { Held::Socket as usize - Held::Reserved as usize + 1 }>;
+pub type OfDescriptors = Holdings<{ Held::Reserved as usize }, { holdings::DESCRIPTORS }>;
 /// Connections, messages, and descriptors in them.
 pub type OfInbox = Holdings<{ Held::Socket as usize }, 3>;
 /// What an inotify instance watches, and what nobody has read of it.

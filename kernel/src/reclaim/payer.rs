@@ -1,12 +1,18 @@
 //! [`Payer`]: who is charged for what a container holds.
 //!
 //! Most processes that end are followed by others of their group which hold about the same. So a group [keeps](Payer::keep) some charges of what has ended for what
-//! [comes next](Payer::charge): no more than [`MOST_KEPT`] of each class, and none as long as nobody is in it. They are given back before anything is refused to who is charged there, and before what is charged is told.
+//! [comes next](Payer::charge): no more than [`MOST_KEPT`] of each class, beside those of one table of descriptors [as they were](ChargedTable), and none as long as nobody is in it. They are given back before
+//! anything is refused to anybody ([`give_all_kept_back`]), and before what is charged is told.
+
+use alloc::collections::BTreeMap;
+use core::ops::Bound;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use groups::{Budget, Bundle, Class, Denied};
 use refs::{SpinLock, StrongRc};
 
 use super::Held;
+use super::holdings::ChargedTable;
 
 /// So many charges of each class a group keeps.
 pub(super) const MOST_KEPT: u32 = 8;
@@ -24,6 +30,55 @@ struct Level {
     budget: Budget<'static, Held>,
     above: Payer,
     kept: SpinLock<Kept>,
+    /// Something may be kept.
+    keeps_any: AtomicBool,
+}
+
+/// Those who may keep charges, in the order in which they came.
+static KEEPERS: SpinLock<BTreeMap<u64, Payer>> = SpinLock::new(BTreeMap::new());
+
+/// Gives back what all groups keep; whether there was anything. Takes some instructions for each group with the controller, and some hundred for each that keeps something.
+#[cold]
+pub fn give_all_kept_back() -> bool {
+    let mut any = false;
+    let mut from = Bound::Unbounded;
+    // Not all under the lock: who keeps something locks that, and the tree.
+    while let Some((at, payer)) = KEEPERS.with(|keepers| {
+        let mut behind = keepers.range((from, Bound::Unbounded));
+        behind.find(|(_, payer)| payer.keeps_any()).map(|(&at, payer)| (at, payer.share()))
+    }) {
+        any |= payer.give_kept_back();
+        from = Bound::Excluded(at);
+    }
+    any
+}
+
+/// A payer that may keep charges, and is asked for them before anything is refused.
+pub struct Keeper {
+    /// Who that is.
+    pub payer: Payer,
+    at: u64,
+}
+
+impl Keeper {
+    /// It may keep charges from now on.
+    pub fn new(payer: Payer) -> Self {
+        let at = KEEPERS.with(|keepers| {
+            let at = keepers.last_key_value().map_or(0, |(last, _)| last + 1);
+            keepers.insert(at, payer.share());
+            at
+        });
+        Keeper { payer, at }
+    }
+}
+
+impl Drop for Keeper {
+    /// Nothing is kept any more.
+    fn drop(&mut self) {
+        self.payer.keep_if(|| false);
+        let own = KEEPERS.with(|keepers| keepers.remove(&self.at));
+        drop(own);
+    }
 }
 
 /// What a group keeps.
@@ -31,6 +86,7 @@ struct Kept {
     charges: Bundle<'static, Held, 0, { <[Held]>::len(Held::ALL) }>,
     /// No more of each class than this.
     most: u32,
+    table: ChargedTable,
 }
 
 impl Kept {
@@ -60,8 +116,9 @@ impl Payer {
 
     /// A budget below that of `above`.
     pub fn new(budget: Budget<'static, Held>, above: Payer) -> Self {
-        let kept = Kept { charges: Bundle::empty(budget), most: 0 };
-        Payer(Some(StrongRc::new(Level { budget, above, kept: SpinLock::new(kept) })))
+        let kept = Kept { charges: Bundle::empty(budget), most: 0, table: ChargedTable::NONE };
+        let keeps_any = AtomicBool::new(false);
+        Payer(Some(StrongRc::new(Level { budget, above, kept: SpinLock::new(kept), keeps_any })))
     }
 
     /// Whether nobody is charged.
@@ -87,6 +144,11 @@ impl Payer {
         self.0.as_ref().map_or(Payer::NOBODY, |level| level.with(|level| level.above.share()))
     }
 
+    fn keeps_any(&self) -> bool {
+        self.0.as_ref().is_some_and(|level| level.with(|level| level.keeps_any.load(Ordering::Relaxed)))
+    }
+
+    #[inline(always)]
     fn with_kept<R: Send>(&self, f: impl FnOnce(&mut Kept) -> R + Send) -> Option<R> {
         Some(self.0.as_ref()?.with(|level| level.kept.with(f)))
     }
@@ -109,23 +171,54 @@ impl Payer {
         {
             return Ok(taken);
         }
-        match Bundle::charge(budget, counts) {
-            Err(Denied::Full { .. }) if self.give_kept_back() => Bundle::charge(budget, counts),
-            charged => charged,
+        let mut charged = Bundle::charge(budget, counts);
+        for give_back in [|own: &Payer| own.give_kept_back(), |_: &Payer| give_all_kept_back()] {
+            if matches!(charged, Err(Denied::Full { .. })) && give_back(self) {
+                charged = Bundle::charge(budget, counts);
+            }
         }
+        charged
     }
 
     /// Keeps some of the charges for what has ended.
     pub(super) fn keep<const FIRST: usize, const N: usize>(&self, charges: &mut Bundle<'static, Held, FIRST, N>) {
-        self.with_kept(|kept| charges.leave_to(&mut kept.charges, kept.most));
+        self.with_level_and_kept(|kept| charges.leave_to(&mut kept.charges, kept.most));
+    }
+
+    /// Runs `f` on what is kept of a table of descriptors that has ended.
+    #[inline(always)]
+    pub(super) fn with_table<R: Send>(&self, f: impl FnOnce(&mut ChargedTable) -> R + Send) -> Option<R> {
+        self.with_kept(|kept| f(&mut kept.table))
+    }
+
+    /// The same, where that may be something from then on; `None` if nobody is there who may need it.
+    #[inline(always)]
+    pub(super) fn with_table_to_keep<R: Send>(&self, f: impl FnOnce(&mut ChargedTable) -> R + Send) -> Option<R> {
+        self.with_level_and_kept(|kept| if kept.most == 0 { None } else { Some(f(&mut kept.table)) })?
+    }
+
+    /// Runs `f` on what is kept, which may be something from then on.
+    #[inline(always)]
+    fn with_level_and_kept<R: Send>(&self, f: impl FnOnce(&mut Kept) -> R + Send) -> Option<R> {
+        let with = |level: &Level| {
+            level.kept.with(|kept| {
+                level.keeps_any.store(true, Ordering::Relaxed);
+                f(kept)
+            })
+        };
+        Some(self.0.as_ref()?.with(with))
     }
 
     /// Gives back what is kept; whether there was anything.
     pub fn give_kept_back(&self) -> bool {
-        let budget = self.budget();
-        let kept = budget
-            .and_then(|budget| self.with_kept(|kept| core::mem::replace(&mut kept.charges, Bundle::empty(budget))));
-        kept.is_some_and(|kept| !kept.is_empty())
+        let Some(level) = &self.0 else { return false };
+        let (charges, table) = level.with(|level| {
+            level.kept.with(|kept| {
+                level.keeps_any.store(false, Ordering::Relaxed);
+                (core::mem::replace(&mut kept.charges, Bundle::empty(level.budget)), kept.table.take_charges())
+            })
+        });
+        !charges.is_empty() || table.is_some()
     }
 
     /// From now on charges are kept if there `is_anybody` who may need them; else what is kept is given back.

@@ -81,6 +81,11 @@ impl Account {
         self.0.0[GROUP].load(Ordering::Relaxed) as u32
     }
 
+    /// How long its tasks have run, in nanoseconds, where each of them has left it.
+    pub fn time_at_end(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// How long its tasks have run, in nanoseconds, until now.
     pub fn time(&self) -> u64 {
         SCHEDULER.charge_tasks_of(self.words());

@@ -235,7 +235,7 @@ fn up(number: u32) -> impl Iterator<Item = &'static Group> {
 static LIMITED: AtomicUsize = AtomicUsize::new(0);
 
 #[inline(always)]
-fn is_any_limited() -> bool {
+pub(super) fn is_any_limited() -> bool {
     LIMITED.load(Ordering::Relaxed) > 0
 }
 
@@ -342,7 +342,6 @@ impl Made {
 }
 
 /// A task of this weight is ready in a group.
-#[cold]
 #[inline(never)]
 pub(super) fn count(number: u32, weight: u64) -> Counted {
     let Some(group) = find(number) else { return Counted::NOTHING };
@@ -353,7 +352,6 @@ pub(super) fn count(number: u32, weight: u64) -> Counted {
 }
 
 /// What was counted is ready no more.
-#[cold]
 #[inline(never)]
 pub(super) fn discount(counted: Counted) {
     if let Some(group) = find(counted.number())
@@ -395,6 +393,7 @@ fn scale_otherwise(time: u64, by: u64, through: u64) -> u64 {
 }
 
 /// How much virtual time passes for a task that runs for so long.
+#[inline(never)]
 pub(super) fn passed(counted: Counted, ran: u64) -> u64 {
     let Some(group) = find(counted.number()) else { return ran };
     scale(passed_for_group(group, ran), group.all_beside(counted.weight()), counted.weight())
@@ -410,16 +409,81 @@ pub(super) struct Charged {
 }
 
 /// Whom a core charges that runs a task which was counted so.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn charged(counted: Counted, core: usize) -> Option<Charged> {
     let group = find(counted.number())?;
     Some(Charged { group, counted, reached: group.reached.get(core)? })
 }
 
 impl Charged {
+    /// As what the task was counted.
+    #[inline(always)]
+    pub fn counted(&self) -> Counted {
+        self.counted
+    }
+
+    /// A task of this weight is ready in the group.
+    #[inline(always)]
+    pub fn count(&self, weight: u64) -> Counted {
+        self.change_sum(weight as i64);
+        Counted::new(self.counted.number(), weight)
+    }
+
+    /// The task is ready no more.
+    #[inline(always)]
+    pub fn discount(&self) {
+        self.change_sum(-(self.counted.weight() as i64));
+    }
+
+    #[inline(always)]
+    fn change_sum(&self, by: i64) {
+        if self.group.change_sum(by) && self.group.parent.get().is_some() {
+            self.update_above();
+        }
+    }
+
+    #[inline(never)]
+    fn update_above(&self) {
+        self.group.update_above();
+    }
+
     /// The task has run for so long, until now, where nothing is entitled to less virtual time than `floor`: charges its groups. The virtual time that has passed for it.
     #[inline(always)]
     pub fn charge(&self, ran: u64, floor: u64, now: u64) -> u64 {
+        self.charge_plainly(ran, floor).unwrap_or_else(|| self.charge_otherwise(ran, floor, now))
+    }
+
+    /// As [`charge`](Self::charge), where the group is as most are.
+    #[inline(always)]
+    fn charge_plainly(&self, ran: u64, floor: u64) -> Option<u64> {
+        let passed = self.passed_plainly(ran)?;
+        let reached = self.reached;
+        reached.store(reached.load(Ordering::Relaxed).max(floor).saturating_add(ran), Ordering::Relaxed);
+        Some(passed)
+    }
+
+    /// How much virtual time passes for the task if it runs for so long.
+    #[inline(always)]
+    pub fn passed(&self, ran: u64) -> u64 {
+        self.passed_plainly(ran).unwrap_or_else(|| passed(self.counted, ran))
+    }
+
+    /// As [`passed`](Self::passed), where the group is as most are: of the usual weight, at the top, and no group has a quota. For the group itself as much time passes then as it runs.
+    #[inline(always)]
+    fn passed_plainly(&self, ran: u64) -> Option<u64> {
+        let Charged { group, counted, .. } = *self;
+        let all = group.sum.load(Ordering::Relaxed) as u64;
+        let is_plain = group.parent.get().is_none() && group.shares.load(Ordering::Relaxed) == SHARES;
+        // No product is too large then, and the sum is none that is below 0.
+        if !is_plain || is_any_limited() || (ran | all) >> u32::BITS != 0 {
+            return None;
+        }
+        let weight = counted.weight();
+        Some(if all <= weight { ran } else { (ran * all / weight.max(1)).min(LONGEST) })
+    }
+
+    #[inline(never)]
+    fn charge_otherwise(&self, ran: u64, floor: u64, now: u64) -> u64 {
         let Charged { group, counted, reached } = *self;
         let of_group = passed_for_group(group, ran);
         let before = reached.load(Ordering::Relaxed).max(floor);

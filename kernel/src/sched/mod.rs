@@ -160,7 +160,7 @@ impl Scheduler {
             core.look(|queue| {
                 let running = queue.running.and_then(|running| Words(running).account());
                 if running.is_some_and(|running| ptr::eq(running, account)) {
-                    queue.charge(now);
+                    queue.charge_time(now);
                 }
             });
         }
@@ -246,14 +246,12 @@ impl Scheduler {
         give_way(gives_way, now);
     }
 
-    #[cold]
+    /// Enters what is not plain: a task that is in a group, mostly.
+    #[inline(never)]
     fn enter_special_alone(&self, ready: Ready, why: Why) {
         let words = Words(ready.sched());
-        if words.is_real_time() {
-            return self.enter_real_time_alone(ready, why);
-        }
-        if words.works_at_ends() {
-            return self.enter_end_alone(ready, why);
+        if !words.is_fair_and_no_end() {
+            return self.enter_otherwise_alone(ready, why);
         }
         let now = frame::time::now();
         if why == Why::Yielded {
@@ -265,6 +263,15 @@ impl Scheduler {
             queue.gives_way_to(words, now)
         });
         give_way(gives_way, now);
+    }
+
+    #[inline(never)]
+    fn enter_otherwise_alone(&self, ready: Ready, why: Why) {
+        if Words(ready.sched()).is_real_time() {
+            self.enter_real_time_alone(ready, why);
+        } else {
+            self.enter_end_alone(ready, why);
+        }
     }
 
     fn enter_real_time_alone(&self, ready: Ready, why: Why) {
@@ -407,8 +414,7 @@ fn step_back_specially(words: Words, core: usize) {
     if words.is_real_time() {
         return words.go_last();
     }
-    let counted = SCHEDULER.cores[core].look(|queue| queue.counted());
-    words.add_virtual_time(if counted.is_nothing() { FAIR_SLICE } else { group::passed(counted, FAIR_SLICE) });
+    words.add_virtual_time(SCHEDULER.cores[core].look(|queue| queue.passed(FAIR_SLICE)));
 }
 
 /// The calling task has its next turn when others have had this many slices: for what is not to cost those anything who give way again and again without having run (sched_yield(2)), as a
@@ -423,7 +429,7 @@ pub fn let_pass(slices: u64, cx: &Cx) {
 pub fn cpu_time(task: TaskRef) -> u64 {
     let Some(words) = task.sched() else { return 0 };
     let now = frame::time::now();
-    SCHEDULER.where_it_runs(words, |_, queue| queue.charge(now));
+    SCHEDULER.where_it_runs(words, |_, queue| queue.charge_time(now));
     Words(words).cpu_time()
 }
 
@@ -442,7 +448,7 @@ pub struct Done {
 pub fn done_by_cores() -> impl Iterator<Item = Done> {
     SCHEDULER.present().map(|core| {
         let (ran, switches) = core.look(|queue| {
-            queue.charge(frame::time::now());
+            queue.charge_time(frame::time::now());
             (queue.busy, queue.begun)
         });
         Done { ran, system: core.system_time.load(Ordering::Relaxed).min(ran), switches }
@@ -460,7 +466,7 @@ pub fn own_cpu_time(cx: &Cx) -> u64 {
     let now = frame::time::now();
     clock::note_time_now_and_then(now);
     SCHEDULER.cores[frame::cpu::current(cx)].look(|queue| {
-        queue.charge(now);
+        queue.charge_time(now);
         queue.running.map_or(0, |running| Words(running).cpu_time())
     })
 }

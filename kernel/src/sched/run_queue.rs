@@ -31,8 +31,10 @@ pub(super) struct RunQueue {
     with_ends: bool,
     /// Until when the running task was charged; [`IN_GROUP`] if it is counted in a group: only who sees that pays for groups.
     since: u64,
-    /// Until when it was charged then, and whom it is charged to.
+    /// Until when its time was charged then, and until when its virtual time and its groups were.
     since_in_group: u64,
+    virtual_since: u64,
+    /// Whom it is charged to; else whom the last one was that is counted in a group.
     charged: Option<group::Charged>,
     /// When the running task gave way, if the core has not looked for another since; else 0.
     gave_way_at: u64,
@@ -166,6 +168,7 @@ impl RunQueue {
             with_ends: false,
             since: 0,
             since_in_group: 0,
+            virtual_since: 0,
             charged: None,
             gave_way_at: 0,
             busy: 0,
@@ -198,34 +201,54 @@ impl RunQueue {
     /// Charges the running task for the time since it was last charged.
     #[inline(always)]
     pub fn charge(&mut self, now: u64) {
-        if let Some(running) = self.running
-            && now > self.since
-        {
-            let ran = now - self.since;
-            Words(running).charge(ran);
-            self.busy += ran;
-            self.since = now;
-        } else if self.since == IN_GROUP {
+        if !self.charge_plainly(now) && self.since == IN_GROUP && now > self.virtual_since {
             self.charge_in_group(now);
         }
     }
 
-    #[cold]
+    /// As `charge`, for who asks for how long tasks have run and not whose turn it is.
+    #[inline(always)]
+    pub fn charge_time(&mut self, now: u64) {
+        if !self.charge_plainly(now) && self.since == IN_GROUP && now > self.since_in_group {
+            self.charge_time_in_group(now);
+        }
+    }
+
+    /// Charges what runs if that is not counted in a group, and if there is something to charge; whether there was.
+    #[inline(always)]
+    fn charge_plainly(&mut self, now: u64) -> bool {
+        let Some(running) = self.running.filter(|_| now > self.since) else { return false };
+        let ran = now - self.since;
+        Words(running).charge(ran);
+        self.busy += ran;
+        self.since = now;
+        true
+    }
+
     #[inline(never)]
-    fn charge_in_group(&mut self, now: u64) {
-        if let Some(running) = self.running
-            && now > self.since_in_group
-        {
-            self.charge_running_in_group(Words(running), now - self.since_in_group, now);
+    fn charge_time_in_group(&mut self, now: u64) {
+        if let Some(running) = self.running {
+            let ran = now - self.since_in_group;
+            self.since_in_group = now;
+            self.busy += ran;
+            Words(running).add_cpu_time(ran);
         }
     }
 
     #[inline(never)]
-    fn charge_running_in_group(&mut self, running: Words, ran: u64, now: u64) {
-        running.add_cpu_time(ran);
-        running.add_virtual_time(self.charged.map_or(ran, |charged| charged.charge(ran, self.floor, now)));
+    fn charge_in_group(&mut self, now: u64) {
+        let Some(running) = self.running.map(Words) else { return };
+        let ran = now.saturating_sub(self.since_in_group);
+        self.since_in_group += ran;
         self.busy += ran;
-        self.since_in_group = now;
+        running.add_cpu_time(ran);
+        let ran = now - self.virtual_since;
+        self.virtual_since = now;
+        let passed = match &self.charged {
+            Some(charged) => charged.charge(ran, self.floor, now),
+            None => ran,
+        };
+        running.add_virtual_time(passed);
     }
 
     /// Which core it is that of, once that has looked for something to do.
@@ -238,12 +261,25 @@ impl RunQueue {
         self.counted
     }
 
+    /// How much virtual time passes for the running task, if it is counted in a group, when it runs for so long; else as much.
+    #[inline(always)]
+    pub fn passed(&self, ran: u64) -> u64 {
+        match &self.charged {
+            _ if self.counted.is_nothing() => ran,
+            Some(charged) if charged.counted() == self.counted => charged.passed(ran),
+            _ => group::passed(self.counted, ran),
+        }
+    }
+
     /// The running task, which was charged, is not ready any more, or is about to be in a queue.
     fn discount_running(&mut self, now: u64) {
         self.since = now;
         let counted = core::mem::take(&mut self.counted);
         if !core::mem::take(&mut self.is_handed_on) {
-            group::discount(counted);
+            match &self.charged {
+                Some(charged) if charged.counted() == counted => charged.discount(),
+                _ => group::discount(counted),
+            }
         }
     }
 
@@ -251,11 +287,17 @@ impl RunQueue {
     pub fn push_running(&mut self, ready: Ready, now: u64) {
         self.charge(now);
         let words = Words(ready.sched());
-        if self.since == IN_GROUP && !self.is_handed_on && self.counted.is_of(words.group()) {
+        if self.is_to_be_handed_on(words) {
             words.set_counted(self.counted);
             self.is_handed_on = true;
         }
         self.push_fair(ready);
+    }
+
+    /// Whether the running task is counted in a group and can stay so while it waits.
+    #[inline(always)]
+    fn is_to_be_handed_on(&self, words: Words) -> bool {
+        self.since == IN_GROUP && !self.is_handed_on && self.counted.is_of(words.group())
     }
 
     /// The core has left what it ran and looks for something else.
@@ -322,22 +364,47 @@ impl RunQueue {
     pub fn begin_without_ends(&mut self, ready: &Ready, now: u64, real_time: &RealTime) -> Option<u64> {
         let words = self.begin_running(ready, now);
         if !words.is_plain() {
-            return self.begin_otherwise(words, now, real_time);
+            return self.begin_in_group(words, now, real_time);
         }
+        self.begin_plainly(words)
+    }
+
+    #[inline(always)]
+    fn begin_plainly(&mut self, words: Words) -> Option<u64> {
         self.floor = self.floor.max(words.virtual_time());
         let slice = (!self.movable.is_empty() || !self.bound.is_empty()).then_some(FAIR_SLICE);
         self.slice = if slice.is_some() { Slice::Long } else { Slice::Unknown };
         slice
     }
 
+    /// As [`begin_otherwise`](Self::begin_otherwise), where there are no ends, for what is most often in a group: a fair task, while no group has a quota.
+    #[inline(never)]
+    fn begin_in_group(&mut self, words: Words, now: u64, real_time: &RealTime) -> Option<u64> {
+        if !words.is_fair_and_no_end() || group::is_any_limited() {
+            return self.begin_otherwise(words, now, real_time);
+        }
+        self.take_counted(words, now);
+        self.begin_plainly(words)
+    }
+
+    /// What begins to run is counted in a group from now on, if it was while it waited.
+    #[inline(always)]
+    fn take_counted(&mut self, words: Words, now: u64) -> Counted {
+        let counted = words.take_counted();
+        if !counted.is_nothing() {
+            (self.counted, self.since) = (counted, IN_GROUP);
+            (self.since_in_group, self.virtual_since) = (now, now);
+            if self.charged.as_ref().is_none_or(|charged| charged.counted() != counted) {
+                self.charged = group::charged(counted, self.core());
+            }
+        }
+        counted
+    }
+
     /// The core runs a real-time task or one that is in a group, or a fair one while there are ends.
     #[inline(never)]
     fn begin_otherwise(&mut self, words: Words, now: u64, real_time: &RealTime) -> Option<u64> {
-        let counted = words.take_counted();
-        if !counted.is_nothing() {
-            (self.counted, self.since, self.since_in_group) = (counted, IN_GROUP, now);
-            self.charged = group::charged(counted, self.core());
-        }
+        let counted = self.take_counted(words, now);
         let is_fair = !words.is_real_time();
         self.runs_end = self.with_ends && is_fair && words.works_at_ends();
         self.end_began = words.cpu_time();
@@ -396,15 +463,13 @@ impl RunQueue {
     }
 
     /// As `least`, for a task that is in a group.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub fn least_in_group(&mut self, words: Words, why: Why, now: u64) -> u64 {
         let least = self.least(why, now);
-        let number = words.group();
-        if why != Why::New || number == 0 {
-            return least;
+        match words.group() {
+            number if why == Why::New && number != 0 => group::beginning(number, self.core(), least, self.floor),
+            _ => least,
         }
-        group::beginning(number, self.core(), least, self.floor)
     }
 
     /// The virtual time at which a new task begins: it goes on by the part of each of those who are here in what the core runs, and stays within a slice of the
@@ -491,10 +556,14 @@ impl RunQueue {
     }
 
     /// As `give_way`, for a task that is in a group.
-    #[cold]
+    #[inline(never)]
     pub fn give_way_in_group(&mut self, ready: Ready, now: u64) {
         self.charge(now);
-        if self.since == IN_GROUP {
+        let words = Words(ready.sched());
+        if self.is_to_be_handed_on(words) {
+            words.set_counted(core::mem::take(&mut self.counted));
+            self.since = now;
+        } else if self.since == IN_GROUP {
             self.discount_running(now);
         }
         self.gave_way_at = now;
@@ -502,12 +571,11 @@ impl RunQueue {
     }
 
     /// As `push_movable`, for a task that is in a group.
-    #[cold]
     #[inline(never)]
     pub fn push_movable_in_group(&mut self, ready: Ready) {
         self.entered += 1;
         let words = Words(ready.sched());
-        words.count();
+        words.count(self.charged.as_ref());
         let turn = FairTurn { virtual_time: words.virtual_time(), order: self.entered };
         // Not by `push`, which the compiler keeps where it is needed as long as that is in few places.
         self.movable.extend([Reverse(Entry { turn, ready })]);
@@ -544,7 +612,7 @@ impl RunQueue {
         }
         self.entered += 1;
         if !is_plain {
-            words.count();
+            words.count(self.charged.as_ref());
         }
         let turn = FairTurn { virtual_time: words.virtual_time(), order: self.entered };
         self.bind(ready, Turn::of_fair(turn));

@@ -128,6 +128,12 @@ impl Words<'_> {
         self.word(KIND).load(Relaxed) & (PRIORITY | IN_GROUP | WORKS_AT_ENDS) == 0
     }
 
+    /// Whether it is a fair task that does not work at ends, in a group or not.
+    #[inline(always)]
+    pub fn is_fair_and_no_end(self) -> bool {
+        self.word(KIND).load(Relaxed) & (PRIORITY | WORKS_AT_ENDS) == 0
+    }
+
     /// Its account may have come into a group. (That it has left one is seen where it counts.)
     pub fn note_group(self) {
         if self.group() != 0 {
@@ -244,16 +250,19 @@ impl Words<'_> {
         self.account().map_or(0, |account| account[GROUP].load(Relaxed) as u32)
     }
 
-    /// A fair task is entered in a queue: counts it in its group.
-    #[cold]
-    pub fn count(self) {
+    /// A fair task is entered in a queue, whose core has last charged this one for what it ran: counts it in its group.
+    #[inline(always)]
+    pub fn count(self, charged: Option<&group::Charged>) {
         if !self.counted().is_nothing() {
             return;
         }
         let number = self.group();
         if number != 0 && !self.is_real_time() {
-            let weight = (1024 << 32) / self.word(INVERSE_WEIGHT).load(Relaxed).max(1);
-            self.set_counted(group::count(number, weight.min(u32::MAX.into())));
+            let weight = ((1024 << 32) / self.word(INVERSE_WEIGHT).load(Relaxed).max(1)).min(u32::MAX.into());
+            self.set_counted(match charged {
+                Some(charged) if charged.counted().is_of(number) => charged.count(weight),
+                _ => group::count(number, weight),
+            });
         }
     }
 

@@ -32,6 +32,8 @@ const MEMORY_FOR_GROUPS: &str = "6G";
 pub struct Measured {
     kernel: Kernel,
     command_line: &'static str,
+    /// Whether `bench` runs in a control group.
+    in_group: bool,
 }
 
 impl Measured {
@@ -42,7 +44,12 @@ impl Measured {
 
     /// Ebb's ELF file.
     pub fn ebb(path: PathBuf) -> Self {
-        Self { kernel: Kernel::Ebb(path), command_line: "quiet norandmaps init=/init" }
+        Self { kernel: Kernel::Ebb(path), command_line: "quiet norandmaps init=/init", in_group: false }
+    }
+
+    /// The same, where the program `bench` runs in a control group with all controllers.
+    pub fn in_group(self) -> Self {
+        Self { in_group: true, ..self }
     }
 
     /// Linux from a bzImage. The ELF file inside is booted directly, as Ebb is, so that neither firmware nor
@@ -64,6 +71,7 @@ impl Measured {
             command_line: "console=ttyS0 quiet panic=-1 nokaslr norandmaps mitigations=off \
                            transparent_hugepage=never tsc=reliable clocksource=tsc nowatchdog audit=0 apparmor=0 \
                            random.trust_cpu=on rdinit=/init",
+            in_group: false,
         })
     }
 }
@@ -185,7 +193,11 @@ pub fn measure_disks(
 /// Runs one program as process 1, and counts its instructions.
 fn boot(measured: &Measured, program: &Path, memory: &str, only: &[String], directory: &Path) -> Result<BareRun> {
     let options = ["-m", memory, "-icount", "shift=0,sleep=off"];
-    Ok(machine(measured, Cpus::ONE, &options).run(&write(&image(program, only)?, directory)?)?)
+    let mut image = image(program, only)?;
+    if measured.in_group {
+        image.add_bytes("in-group", 0o644, "");
+    }
+    Ok(machine(measured, Cpus::ONE, &options).run(&write(&image, directory)?)?)
 }
 
 /// A file system with a program as process 1, and the rows that it is to measure.

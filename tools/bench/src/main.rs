@@ -21,7 +21,7 @@ use clap::{Parser, Subcommand};
 use ebb_guest::artifacts;
 use machine::{Measured, measure};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Measures Ebb against Linux, in guest instructions.
@@ -54,6 +54,10 @@ struct CommandLine {
     /// Measure this row only (its name in `tools/bench/src/rows.rs`); may be given several times.
     #[arg(long, value_name = "ROW", conflicts_with = "write")]
     only: Vec<String>,
+
+    /// Measure Ebb's calls and faults outside of a control group, and in one with all controllers.
+    #[arg(long, conflicts_with_all = ["linux", "strong", "stretch", "write"])]
+    in_group: bool,
 
     /// Write the tables to docs/src/figures.md, too.
     #[arg(long)]
@@ -99,6 +103,9 @@ fn run(arguments: &CommandLine) -> Result<()> {
     }
     let directory = tempfile::tempdir().context("making a temporary directory")?;
     let programs = programs::compile(directory.path())?;
+    if arguments.in_group {
+        return in_group(arguments, &programs, directory.path());
+    }
     let linux = match &arguments.linux {
         Some(image) => {
             eprintln!("measuring Linux ({})", image.display());
@@ -146,5 +153,17 @@ fn run(arguments: &CommandLine) -> Result<()> {
             .with_context(|| format!("writing {path}"))?;
         eprintln!("wrote {path}");
     }
+    Ok(())
+}
+
+/// Measures the program `bench` outside of a control group and in one, and prints both.
+fn in_group(arguments: &CommandLine, programs: &programs::Programs, directory: &Path) -> Result<()> {
+    let kernel = artifacts::KERNEL.find(arguments.kernel.as_deref())?;
+    let of_bench = rows::ROWS.iter().map(|row| row.key).filter(|key| *key != rows::BOOT);
+    let is_wanted = |key: &&str| arguments.only.is_empty() || arguments.only.iter().any(|name| name == key);
+    let only: Vec<String> = of_bench.filter(is_wanted).map(str::to_owned).collect();
+    let on = |kernel: Measured| measure(&kernel, programs, &only, directory).context("on Ebb");
+    let (outside, inside) = (on(Measured::ebb(kernel.clone()))?, on(Measured::ebb(kernel).in_group())?);
+    print!("{}", report::in_group(&outside, &inside));
     Ok(())
 }

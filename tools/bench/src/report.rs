@@ -158,6 +158,19 @@ pub fn references(ebb: &Figures, strong: &Figures, style: Style) -> String {
     }
 }
 
+/// A line per row: outside of a control group and in one, and how much more that is.
+pub fn in_group(outside: &Figures, inside: &Figures) -> String {
+    let mut lines = vec![["row", "outside", "in a group", "more"].map(str::to_owned)];
+    for row in ROWS {
+        let [out, within] = [outside, inside].map(|figures| figures.get(row.key).copied());
+        if let Some((out, within)) = out.zip(within) {
+            let more = format!("{:+.1} %", (within / out - 1.0) * 100.0);
+            lines.push([row.title.to_owned(), number(Some(out)), number(Some(within)), more]);
+        }
+    }
+    columns(&lines)
+}
+
 /// The page of the book.
 pub fn page(
     ebb: Option<&Figures>,
@@ -284,6 +297,15 @@ mod tests {
         let line = "| times, N threads | 200 | 400 | 0.50 | 700 | 700 | 1.00 | - | - | - | not met |";
         assert!(text.contains(line), "{text}");
         assert!(text.ends_with("1 of 2 cells are below Linux.\n"), "{text}");
+    }
+
+    #[test]
+    fn rows_in_a_group_are_compared_with_those_outside() {
+        let outside = Figures::from([("null".to_owned(), 200.0), ("fstat".to_owned(), 700.0)]);
+        let inside = Figures::from([("null".to_owned(), 201.0), ("stat".to_owned(), 700.0)]);
+        let text = in_group(&outside, &inside);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.ends_with("200         201  +0.5 %\n"), "{text}");
     }
 
     #[test]

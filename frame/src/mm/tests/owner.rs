@@ -64,8 +64,7 @@ fn owner_is(owner: u64) {
 
 /// For how many frames an owner is charged that it has.
 fn has(owner: u32) -> i64 {
-    let in_stock: i64 = stocks().filter(|(of, _)| *of == owner).map(|(_, count)| i64::from(count)).sum();
-    CHARGED[owner as usize].load(Ordering::Relaxed) - in_stock
+    CHARGED[owner as usize].load(Ordering::Relaxed) - in_stock(Cores::All, |of| of == owner) as i64
 }
 
 /// How many tables there are that are charged to anybody.
@@ -176,7 +175,7 @@ fn a_stock_can_be_taken_from_a_core_and_the_core_goes_on() {
         owner_is(1);
         LIMIT.store(64, Ordering::Relaxed);
         let first = frame();
-        assert!(stocks().any(|stock| stock == (1, 31)));
+        assert_eq!(in_stock(Cores::All, |owner| owner == 1), 63);
         assert!(!gather_stocks(|owner| owner == 2) && gather_stocks(|owner| owner == 1));
         assert_eq!(CHARGED[1].load(Ordering::Relaxed), 1);
         let rest: Vec<_> = std::iter::from_fn(UFrame::zeroed).collect();
@@ -243,5 +242,72 @@ fn parts_are_counted_as_often_as_they_change_though_accounts_are_seldom_told() {
         assert_eq!((shared(), has(1)), (1, 1));
         drop(kept);
         assert_eq!((shared(), has(1)), (0, 0));
+    });
+}
+
+#[test]
+fn what_an_owner_gives_back_it_takes_again_without_being_charged_anew() {
+    with_accounts(|machine| {
+        owner_is(1);
+        let make = || {
+            let space = VmSpace::new().expect("there is memory");
+            (0..20).for_each(|index| {
+                space.map(BASE + index * PAGE_SIZE, frame(), RW, &machine.cx).expect("there is memory");
+            });
+            space
+        };
+        drop(make());
+        let before = CALLS.load(Ordering::Relaxed);
+        (0..10).for_each(|_| drop(make()));
+        assert_eq!(CALLS.load(Ordering::Relaxed), before);
+        assert_eq!((has(1), tables()), (0, 0));
+    });
+}
+
+#[test]
+fn what_is_at_hand_for_an_owner_keeps_no_other_from_memory() {
+    with_accounts(|_| {
+        owner_is(1);
+        let frames: Vec<_> = (0..300).map(|_| frame()).collect();
+        drop(frames);
+        assert!(CHARGED[1].load(Ordering::Relaxed) >= 300);
+        // Frames that are charged to the first are the next that the second takes, and the kernel.
+        owner_is(2);
+        let others: Vec<_> = (0..200).map(|_| frame()).collect();
+        assert_eq!((has(1), has(2)), (0, 200));
+        let of_kernel = USegment::zeroed(0);
+        assert_eq!((has(1), has(2)), (0, 200));
+        drop((others, of_kernel));
+    });
+}
+
+#[test]
+fn what_is_at_hand_is_given_back_before_its_owner_is_refused_anything() {
+    with_accounts(|_| {
+        owner_is(1);
+        let frames: Vec<_> = (0..100).map(|_| frame()).collect();
+        drop(frames);
+        let charged = CHARGED[1].load(Ordering::Relaxed);
+        assert!(charged >= 100 && in_stock(Cores::This, |owner| owner == 1) as i64 == charged);
+        assert!(!gather_all_stocks(|owner| owner == 2) && gather_all_stocks(|owner| owner == 1));
+        assert_eq!(CHARGED[1].load(Ordering::Relaxed), 0);
+    });
+}
+
+#[test]
+fn tables_at_hand_are_no_part_of_what_their_owner_has() {
+    with_accounts(|machine| {
+        owner_is(1);
+        let space = VmSpace::new().expect("there is memory");
+        space.map(BASE, frame(), RW, &machine.cx).expect("there is memory");
+        drop(space);
+        let at_hand = tables_in_stock(|owner| owner == 1) as i64;
+        assert!(at_hand > 0 && tables_in_stock(|owner| owner == 2) == 0);
+        assert_eq!(has(1), 0);
+        // Another owner's from then on.
+        owner_is(2);
+        let space = VmSpace::new().expect("there is memory");
+        assert!(tables_in_stock(|owner| owner == 1) < at_hand as usize);
+        drop(space);
     });
 }
