@@ -342,6 +342,11 @@ pub trait InodeOps: Any + Send + Sync {
         Ok(())
     }
 
+    /// Of what a place and a length in it must be multiples where it is opened with O_DIRECT; `None` where that means nothing.
+    fn direct_alignment(&self, _cx: &Cx) -> Option<u32> {
+        None
+    }
+
     /// Whether statx(2) says of it that it is not compressed, rather than nothing about that.
     fn tells_compression(&self) -> bool {
         false

@@ -8,6 +8,7 @@ use refs::WeakRc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
+use crate::block;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::access::{Subject, Want};
@@ -304,7 +305,9 @@ struct Statx {
     device_major: u32,
     device_minor: u32,
     mount: u64,
-    unused: [u64; 13],
+    direct_memory_alignment: u32,
+    direct_alignment: u32,
+    unused: [u64; 12],
 }
 
 fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -324,12 +327,21 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let has_flags = if found.inode.ops.has_flags() { InodeFlags::IN_STATX } else { InodeFlags::empty() };
     let flags = u64::from((found.inode.flags() & has_flags).bits());
     let compression = if found.inode.ops.tells_compression() { u64::from(abi::STATX_ATTR_COMPRESSED) } else { 0 };
+    let direct_alignment = match mask & abi::STATX_DIOALIGN {
+        0 => None,
+        _ if found.inode.kind == FileKind::BlockDevice => {
+            let DeviceNumber { major, minor } = found.inode.device;
+            block::volume(major, minor, cx).map(|volume| volume.disk.device.geometry().logical_block)
+        }
+        _ => found.inode.ops.direct_alignment(cx),
+    };
+    let direct = if direct_alignment.is_some() { abi::STATX_DIOALIGN } else { 0 };
     let (mount, mount_kind) = match mask & abi::STATX_MNT_ID_UNIQUE {
         0 => (found.mount.id.into(), abi::STATX_MNT_ID),
         _ => (found.mount.unique_id(), abi::STATX_MNT_ID_UNIQUE),
     };
     let raw = Statx {
-        mask: abi::STATX_BASIC_STATS | abi::STATX_BTIME | mount_kind,
+        mask: abi::STATX_BASIC_STATS | abi::STATX_BTIME | mount_kind | direct,
         block_size,
         attributes: flags | if is_mount_root { root_attribute } else { 0 },
         links: metadata.links,
@@ -350,7 +362,10 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         device_major: device.major,
         device_minor: device.minor,
         mount,
-        unused: [0; 13],
+        // It is copied, from wherever it is.
+        direct_memory_alignment: direct_alignment.map_or(0, |_| 1),
+        direct_alignment: direct_alignment.unwrap_or(0),
+        unused: [0; 12],
     };
     me.memory(cx)?.write(args.output::<Statx>(4), &raw)?;
     Ok(0)

@@ -223,6 +223,12 @@ static void told(int control)
     CHECK("no-read-ahead", ioctl(device, SET_READ_AHEAD, 0L) == 0 && forget(device) == 0 && byte_at(device, 0) == 'x');
     CHECK("restore-read-ahead", ioctl(device, SET_READ_AHEAD, 256L));
     CHECK("bad-address", ioctl(device, SET_READ_ONLY, BAD_POINTER));
+    // struct statx: the mask first; the alignment for O_DIRECT at byte 156.
+    uint32_t told[64] = { 0 };
+    CHECK("direct", syscall(SYS_statx, AT_FDCWD, path, 0, 0x2000, told));
+    CHECK("direct-told", told[0] & 0x2000);
+    CHECK("direct-alignment", told[39]);
+    CHECK("direct-not-asked", syscall(SYS_statx, AT_FDCWD, path, 0, 0x7ff, told));
     struct old_info old;
     memset(&old, 0xee, sizeof old);
     CHECK("old-status", ioctl(device, GET_STATUS, &old));

@@ -543,6 +543,11 @@ impl<F: Format> InodeOps for Node<F> {
         if self.content.is_some() { self.read_content_ahead(pages, cx) } else { Ok(()) }
     }
 
+    fn direct_alignment(&self, cx: &Cx) -> Option<u32> {
+        self.content.as_ref()?;
+        Some(self.volume(cx).ok()?.on().disk.device.geometry().logical_block)
+    }
+
     fn tells_compression(&self) -> bool {
         // Where there are flags of inodes, that is one of them.
         F::HAS_FLAGS

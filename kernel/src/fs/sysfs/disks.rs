@@ -161,6 +161,8 @@ fn queue(disk: &'static Disk) -> Entries {
         live("read_ahead_kb", |_| disk.read_ahead_sectors() / 2),
         text("rotational", 0),
         text("add_random", 0),
+        // Memory may be aligned as it likes: one less than the least.
+        text("dma_alignment", 0),
         text("nomerges", 0),
         text("scheduler", "[none]"),
         text("write_cache", if limits.has_cache { "write back" } else { "write through" }),
