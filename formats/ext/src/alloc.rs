@@ -69,10 +69,9 @@ impl FileSystem {
 }
 
 impl<B: Blocks> Transaction<'_, B> {
-    /// Sees to it that a group's block bitmap can be read.
-    pub(crate) fn prepare_block_bitmap(&mut self, group: u32) -> Result<Descriptor> {
+    /// Sees to it that a group's block bitmap can be read; its descriptor, which may have changed by that.
+    pub(crate) fn prepare_block_bitmap(&mut self, group: u32, mut descriptor: Descriptor) -> Result<Descriptor> {
         let fs = self.fs();
-        let descriptor = fs.descriptor(self, group)?;
         if descriptor.flags() & BLOCK_UNINIT == 0 || !fs.has_group_checksums() {
             fs.check_block_bitmap(self, &descriptor)?;
             return Ok(descriptor);
@@ -91,8 +90,9 @@ impl<B: Blocks> Transaction<'_, B> {
             set_bit(map, past, true);
         }
         self.bitmaps.entry(group).or_default().blocks = true;
-        self.modify_descriptor(group, |descriptor| descriptor.set_flags(descriptor.flags() & !BLOCK_UNINIT))?;
-        fs.descriptor(self, group)
+        descriptor.set_flags(descriptor.flags() & !BLOCK_UNINIT);
+        self.put_descriptor(group, &descriptor)?;
+        Ok(descriptor)
     }
 
     /// Takes up to `want` blocks that lie together, at `goal` or after it if possible.
@@ -118,15 +118,16 @@ impl<B: Blocks> Transaction<'_, B> {
         for enough in [want.max(sup.blocks_per_group / 16), 1] {
             for step in 0..fs.groups() {
                 let group = ((u64::from(first) + u64::from(step)) % u64::from(fs.groups())) as u32;
-                if fs.descriptor(self, group)?.free_blocks() < if step == 0 { 1 } else { enough } {
+                let descriptor = fs.descriptor(self, group)?;
+                if descriptor.free_blocks() < if step == 0 { 1 } else { enough } {
                     continue;
                 }
-                let descriptor = self.prepare_block_bitmap(group)?;
+                let descriptor = self.prepare_block_bitmap(group, descriptor)?;
                 let from = if step == 0 { (goal - fs.group_start(first)) as u32 } else { 0 };
                 let (run, hidden) = self.find_run(group, &descriptor, from, want)?;
                 pinned |= hidden;
                 if let Some(run) = run {
-                    self.mark(run, group, true)?;
+                    self.mark(run, group, descriptor, true)?;
                     if usage == Use::Data {
                         self.new_data.push(run);
                     }
@@ -172,10 +173,9 @@ impl<B: Blocks> Transaction<'_, B> {
         Ok((run, hidden))
     }
 
-    /// Marks blocks of one group as used or free, and counts them.
-    fn mark(&mut self, run: Run, group: u32, used: bool) -> Result<()> {
+    /// Marks blocks of one group, whose bitmap can be read, as used or free, and counts them.
+    fn mark(&mut self, run: Run, group: u32, mut descriptor: Descriptor, used: bool) -> Result<()> {
         let fs = self.fs();
-        let descriptor = self.prepare_block_bitmap(group)?;
         let first = (run.start - fs.group_start(group)) as u32;
         let wrong = self.modify(descriptor.block_bitmap(), Seal::None, |map| {
             let wrong = !all_are(map, first, run.count, !used);
@@ -194,7 +194,8 @@ impl<B: Blocks> Transaction<'_, B> {
         let in_group = count(descriptor.free_blocks().into());
         let in_group = in_group.filter(|free| *free <= fs.superblock().blocks_per_group.into());
         let in_group = in_group.ok_or(Error::Corrupt("free blocks of a group"))? as u32;
-        self.modify_descriptor(group, |descriptor| descriptor.set_free_blocks(in_group))?;
+        descriptor.set_free_blocks(in_group);
+        self.put_descriptor(group, &descriptor)?;
         let wide = fs.is_wide();
         let blocks_count = fs.superblock().blocks_count;
         let counted = self.modify_superblock(|raw| {
@@ -222,7 +223,9 @@ impl<B: Blocks> Transaction<'_, B> {
         while at < end {
             let group = fs.group_of(at);
             let stop = end.min(fs.group_start(group) + u64::from(fs.superblock().blocks_per_group));
-            self.mark(Run { start: at, count: (stop - at) as u32 }, group, false)?;
+            let descriptor = fs.descriptor(self, group)?;
+            let descriptor = self.prepare_block_bitmap(group, descriptor)?;
+            self.mark(Run { start: at, count: (stop - at) as u32 }, group, descriptor, false)?;
             at = stop;
         }
         if usage == Use::Metadata {

@@ -23,10 +23,15 @@ pub struct FileSystem {
     superblock: Superblock,
     access: Access,
     groups: u32,
+    /// Where each group's part of the inode table starts.
+    inode_tables: Box<[u64]>,
     /// Blocks of superblocks, descriptors, bitmaps and inode tables, in order; none touches another.
     metadata: Box<[Run]>,
     metadata_blocks: u64,
 }
+
+/// Where each group's part of the inode table starts, and the blocks of all metadata.
+type Metadata = (Box<[u64]>, Box<[Run]>);
 
 /// What statfs tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +67,9 @@ impl FileSystem {
             return Err(Error::ReadOnly);
         }
         let groups = sup.group_count() as u32;
-        let mut this = Self { superblock: sup, access, groups, metadata: Box::new([]), metadata_blocks: 0 };
-        this.metadata = this.find_metadata(blocks)?;
+        let (inode_tables, metadata) = Metadata::default();
+        let mut this = Self { superblock: sup, access, groups, inode_tables, metadata, metadata_blocks: 0 };
+        (this.inode_tables, this.metadata) = this.find_metadata(blocks)?;
         this.metadata_blocks = this.metadata.iter().map(|run| u64::from(run.count)).sum();
         Ok(this)
     }
@@ -184,13 +190,20 @@ impl FileSystem {
         }
     }
 
-    fn find_metadata(&self, blocks: &impl Blocks) -> Result<Box<[Run]>> {
+    /// Where a group's part of the inode table starts.
+    pub(crate) fn inode_table(&self, group: u32) -> Result<u64> {
+        self.inode_tables.get(group as usize).copied().ok_or(Error::Corrupt("group number"))
+    }
+
+    /// Where the metadata is.
+    fn find_metadata(&self, blocks: &impl Blocks) -> Result<Metadata> {
         let per_block = self.superblock.block_size / self.superblock.descriptor_size;
         for first in (0..self.groups).step_by(per_block as usize) {
             let (block, _) = self.descriptor_place(first);
             blocks.want(block, 1);
         }
         let mut found = Vec::new();
+        let mut tables = Vec::new();
         for group in 0..self.groups {
             let descriptor = self.descriptor(blocks, group)?;
             let head = self.head_blocks(group).min(self.group_len(group));
@@ -198,6 +211,7 @@ impl FileSystem {
             found.push(Run { start: descriptor.block_bitmap(), count: 1 });
             found.push(Run { start: descriptor.inode_bitmap(), count: 1 });
             found.push(Run { start: descriptor.inode_table(), count: self.table_blocks() });
+            tables.push(descriptor.inode_table());
         }
         found.retain(|run| run.count > 0);
         found.sort_unstable();
@@ -216,7 +230,7 @@ impl FileSystem {
                 _ => joined.push(run),
             }
         }
-        Ok(joined.into())
+        Ok((tables.into(), joined.into()))
     }
 
     /// The runs of metadata that have blocks in here.

@@ -396,7 +396,7 @@ impl FileSystem {
 
     /// Reads an inode, be it one of the reserved ones.
     pub(crate) fn any_inode(&self, blocks: &impl Blocks, number: u32) -> Result<Inode> {
-        let (block, at) = self.inode_place(blocks, number)?;
+        let (block, at) = self.inode_place(number)?;
         let size = self.superblock().inode_size as usize;
         let raw: Box<[u8]> = blocks.read_part(block, at..at + size, |bytes| Box::from(bytes))?;
         if raw.len() != size {
@@ -413,14 +413,14 @@ impl FileSystem {
     }
 
     /// The block of the inode table that an inode is in, and where in it.
-    pub(crate) fn inode_place(&self, blocks: &impl Blocks, number: u32) -> Result<(u64, usize)> {
+    pub(crate) fn inode_place(&self, number: u32) -> Result<(u64, usize)> {
         let sup = self.superblock();
         if number == 0 || number > sup.inodes_count {
             return Err(Error::Corrupt("inode number"));
         }
         let (group, index) = ((number - 1) / sup.inodes_per_group, (number - 1) % sup.inodes_per_group);
         let per_block = sup.block_size / sup.inode_size;
-        let table = self.descriptor(blocks, group)?.inode_table();
+        let table = self.inode_table(group)?;
         Ok((table + u64::from(index / per_block), (index % per_block * sup.inode_size) as usize))
     }
 
@@ -449,7 +449,7 @@ impl FileSystem {
 impl<B: Blocks> Transaction<'_, B> {
     /// Writes an inode back.
     pub fn put_inode(&mut self, inode: &Inode) -> Result<()> {
-        let (block, at) = self.fs().inode_place(self, inode.number)?;
+        let (block, at) = self.fs().inode_place(inode.number)?;
         let mut inode = inode.clone();
         if self.fs().has_checksums() {
             inode.seal(self.fs().seed_of(&inode));

@@ -115,22 +115,21 @@ impl<B: Blocks> Transaction<'_, B> {
             return Ok(descriptor);
         }
         // Its blocks are going to be used, too.
-        self.prepare_block_bitmap(group)?;
+        let mut descriptor = self.prepare_block_bitmap(group, descriptor)?;
         let bits = fs.block_size() * 8;
         let per_group = fs.superblock().inodes_per_group;
         let map = self.zeroed(descriptor.inode_bitmap(), Seal::None);
         (per_group..bits).for_each(|past| set_bit(map, past, true));
-        self.modify_descriptor(group, |descriptor| {
-            descriptor.set_flags(descriptor.flags() & !INODE_UNINIT);
-            descriptor.set_unused_inodes(per_group);
-        })?;
-        fs.descriptor(self, group)
+        descriptor.set_flags(descriptor.flags() & !INODE_UNINIT);
+        descriptor.set_unused_inodes(per_group);
+        self.put_descriptor(group, &descriptor)?;
+        Ok(descriptor)
     }
 
     fn mark_inode_used(&mut self, group: u32, kind: Kind) -> Result<u32> {
         let fs = self.fs();
         let per_group = fs.superblock().inodes_per_group;
-        let descriptor = self.prepare_inode_bitmap(group)?;
+        let mut descriptor = self.prepare_inode_bitmap(group)?;
         let at = self.read(descriptor.inode_bitmap(), |map| next_clear(map, 0, per_group))?;
         let at = at.ok_or(Error::Corrupt("free inodes of a group"))?;
         let number = group * per_group + at + 1;
@@ -139,15 +138,14 @@ impl<B: Blocks> Transaction<'_, B> {
         }
         self.modify(descriptor.inode_bitmap(), Seal::None, |map| set_bit(map, at, true))?;
         self.bitmaps.entry(group).or_default().inodes = true;
-        self.modify_descriptor(group, |descriptor| {
-            descriptor.set_free_inodes(descriptor.free_inodes().saturating_sub(1));
-            if kind == Kind::Directory {
-                descriptor.set_used_dirs((descriptor.used_dirs() + 1).min(per_group));
-            }
-            if fs.has_group_checksums() {
-                descriptor.set_unused_inodes(descriptor.unused_inodes().min(per_group - at - 1));
-            }
-        })?;
+        descriptor.set_free_inodes(descriptor.free_inodes().saturating_sub(1));
+        if kind == Kind::Directory {
+            descriptor.set_used_dirs((descriptor.used_dirs() + 1).min(per_group));
+        }
+        if fs.has_group_checksums() {
+            descriptor.set_unused_inodes(descriptor.unused_inodes().min(per_group - at - 1));
+        }
+        self.put_descriptor(group, &descriptor)?;
         let counted = self.modify_superblock(|raw| {
             counts::set_free_inodes(raw, counts::free_inodes(raw).checked_sub(1)?);
             Some(())
@@ -166,7 +164,7 @@ impl<B: Blocks> Transaction<'_, B> {
         inode.set_deleted(deleted);
         inode.set_size(0);
         self.put_inode(inode)?;
-        let descriptor = self.prepare_inode_bitmap(group)?;
+        let mut descriptor = self.prepare_inode_bitmap(group)?;
         let was_used = self.modify(descriptor.inode_bitmap(), Seal::None, |map| {
             let used = crate::bytes::bit(map, at);
             set_bit(map, at, false);
@@ -176,12 +174,11 @@ impl<B: Blocks> Transaction<'_, B> {
             return Err(Error::Corrupt("inode bitmap"));
         }
         self.bitmaps.entry(group).or_default().inodes = true;
-        self.modify_descriptor(group, |descriptor| {
-            descriptor.set_free_inodes(descriptor.free_inodes() + 1);
-            if is_dir {
-                descriptor.set_used_dirs(descriptor.used_dirs().saturating_sub(1));
-            }
-        })?;
+        descriptor.set_free_inodes(descriptor.free_inodes() + 1);
+        if is_dir {
+            descriptor.set_used_dirs(descriptor.used_dirs().saturating_sub(1));
+        }
+        self.put_descriptor(group, &descriptor)?;
         let most = fs.superblock().inodes_count;
         let counted = self.modify_superblock(|raw| {
             let free = counts::free_inodes(raw).checked_add(1).filter(|free| *free <= most)?;

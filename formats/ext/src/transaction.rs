@@ -211,12 +211,10 @@ impl<'a, B: Blocks> Transaction<'a, B> {
     }
 
     /// Changes a group's descriptor.
-    pub(crate) fn modify_descriptor(&mut self, group: u32, with: impl FnOnce(&mut Descriptor)) -> Result<()> {
-        let mut descriptor = self.fs.descriptor(self, group)?;
-        with(&mut descriptor);
+    pub(crate) fn put_descriptor(&mut self, group: u32, descriptor: &Descriptor) -> Result<()> {
         let (block, at) = self.fs.descriptor_place(group);
         self.descriptors.insert(group);
-        self.modify(block, Seal::None, |bytes| store_descriptor(at, &descriptor, bytes))
+        self.modify(block, Seal::None, |bytes| store_descriptor(at, descriptor, bytes))
     }
 
     /// Ends it: what is in the result is now true, once the caller has put it into its cache and journal.
@@ -256,16 +254,16 @@ impl<'a, B: Blocks> Transaction<'a, B> {
         if !self.fs.has_checksums() {
             return Ok(());
         }
-        let descriptor = self.fs.descriptor(self, group)?;
+        let mut descriptor = self.fs.descriptor(self, group)?;
         if bitmaps.blocks {
             let sum = self.fs.block_bitmap_checksum(self, &descriptor)?;
-            self.modify_descriptor(group, |descriptor| descriptor.set_block_bitmap_checksum(sum))?;
+            descriptor.set_block_bitmap_checksum(sum);
         }
         if bitmaps.inodes {
             let sum = self.fs.inode_bitmap_checksum(self, &descriptor)?;
-            self.modify_descriptor(group, |descriptor| descriptor.set_inode_bitmap_checksum(sum))?;
+            descriptor.set_inode_bitmap_checksum(sum);
         }
-        Ok(())
+        self.put_descriptor(group, &descriptor)
     }
 }
 
