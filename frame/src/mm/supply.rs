@@ -185,7 +185,7 @@ pub(super) fn can_spare(frames: usize) -> bool {
 }
 
 /// An unused frame, now of `kind` with one reference. Its content is whatever it was.
-#[inline(never)]
+#[inline]
 pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
     let frame = next(&core_local::here().frames, purpose)?;
     // SAFETY: `refill` lets only numbers in range onto the stack, and those that come back are.

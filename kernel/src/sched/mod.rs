@@ -265,7 +265,7 @@ impl Scheduler {
         give_way(gives_way, now);
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn enter_otherwise_alone(&self, ready: Ready, why: Why) {
         if Words(ready.sched()).is_real_time() {
             self.enter_real_time_alone(ready, why);
