@@ -228,7 +228,7 @@ impl FileSystem {
     fn listing_key(&self, name: &[u8], version: u8) -> Result<u64> {
         let major = u64::from(self.hash(name, version)?.major >> 1);
         // 0 and 1 are the directory itself and its parent; the largest value is the end.
-        Ok((major << 32 | u64::from(crc32c(!0, name))).clamp(2, Position::END.0 - 2))
+        Ok((major << 32 | u64::from(crc32c(!0, name))).clamp(2, Position::END.0 - 8))
     }
 
     /// [`list`](Self::list) in the order of hashes: leaf by leaf, each sorted.
@@ -254,7 +254,7 @@ impl FileSystem {
             let version = self.signedness(self.superblock().hash_version);
             let mut names = self.keyed(blocks, dir, 0, version)?;
             names.retain(|(_, _, _, name)| !matches!(&name[..], b"." | b".."));
-            return Ok(tell_sorted(names, from, tell).unwrap_or(Position::END));
+            return Ok(tell_sorted(names, from, true, tell).unwrap_or(Position::END));
         }
         let (version, levels) = self.index_info(blocks, dir)?;
         let start = (from.0 >> 32 << 1) as u32;
@@ -275,7 +275,7 @@ impl FileSystem {
                     other => break other,
                 }
             };
-            if let Some(stopped) = tell_sorted(names, from, tell) {
+            if let Some(stopped) = tell_sorted(names, from, next.is_none(), tell) {
                 return Ok(stopped);
             }
             let Some(hash) = next else { return Ok(Position::END) };
@@ -308,10 +308,11 @@ impl FileSystem {
 
 type Keyed = (u64, u32, Option<Kind>, Vec<u8>);
 
-/// Tells names in order, from a position on; where to go on, if it is enough.
+/// Tells names in order, from a position on; where to go on, if it is enough. After the last name of the last leaf the directory is at its end, so nobody has to look there again.
 fn tell_sorted(
     mut names: Vec<Keyed>,
     from: Position,
+    is_last_leaf: bool,
     tell: &mut impl FnMut(Entry) -> ControlFlow<()>,
 ) -> Option<Position> {
     names.retain(|(key, ..)| *key >= from.0);
@@ -319,7 +320,11 @@ fn tell_sorted(
     for (i, (key, inode, kind, name)) in names.iter().enumerate() {
         // Names with the same key are told together: after all but the last of them a listing goes on with the first.
         let more = names.get(i + 1).is_some_and(|(next, ..)| next == key);
-        let next = Position(if more { *key } else { key + 1 });
+        let next = match more {
+            true => Position(*key),
+            false if is_last_leaf && i + 1 == names.len() => Position::END,
+            false => Position(key + 1),
+        };
         if tell(Entry { inode: *inode, kind: *kind, name, next }).is_break() {
             return Some(next);
         }

@@ -105,6 +105,12 @@ impl<'a> Reader<'a> {
         Reader { at, left, side: Side::User(space), _bytes: PhantomData }
     }
 
+    /// The address of the first byte, if it is a program's: whoever knows the frames there need not copy.
+    #[inline]
+    pub fn user_address(&self) -> Option<usize> {
+        matches!(self.side, Side::User(_)).then(|| self.at.addr())
+    }
+
     /// Bytes left.
     #[inline(always)]
     pub fn remaining(&self) -> usize {
@@ -211,6 +217,12 @@ impl<'a> Writer<'a> {
         let (address, left) = user_range(address, len);
         let at = core::ptr::with_exposed_provenance_mut(address);
         Writer { at, left, side: Side::User(space), _bytes: PhantomData }
+    }
+
+    /// The address of the first byte of room, if it is a program's.
+    #[inline]
+    pub fn user_address(&self) -> Option<usize> {
+        matches!(self.side, Side::User(_)).then(|| self.at.addr())
     }
 
     /// Bytes of room left.

@@ -25,7 +25,7 @@ mod request;
 mod statistics;
 mod write_back;
 
-pub use cache::{Backing, Cache, Depth, Extent, Keep, ReadAhead, SyncProgress, VolumeSync, Wanted};
+pub use cache::{Backing, Cache, Depth, DirectRead, Extent, Keep, ReadAhead, SyncProgress, VolumeSync, Wanted};
 pub use device::{BlockDevice, Geometry, Limits};
 pub use disk::{Disk, MAJOR, Used, Volume, add, disks, start_async, sync_all, volume};
 pub use request::{Operation, Owner, Refused, Request, SECTOR, Transfer, transfer_async, wait_async};

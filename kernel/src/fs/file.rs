@@ -16,7 +16,7 @@ use super::file_end::{OtherEnd, UnseenEnd};
 use super::inode_file::InodeFile;
 use super::notify::{self, dnotify};
 use super::{FileEnd, FileKind, Inode, Location, VfsCaller};
-use crate::block::{Depth, SyncProgress};
+use crate::block::{Depth, DirectRead, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::memory::{BackingObject, Mappable, Pages, object_bytes};
 use crate::reclaim::Held;
@@ -196,6 +196,26 @@ pub trait File: Any + Send + Sync {
         Err(Errno::EINVAL.into())
     }
 
+    /// Whether [`read_past`](Self::read_past) is to be tried before [`read`](Self::read).
+    fn reads_past(&self) -> bool {
+        false
+    }
+
+    /// Has a device read into the caller's memory, without a copy, and waits for it: how many bytes; 0 where it must be read otherwise. `passing` is the caller's, and begins as nothing.
+    ///
+    /// # Errors
+    /// `Absent`: it is run again with the same `passing`.
+    fn read_past(
+        &self,
+        _offset: u64,
+        _to: &mut Writer<'_>,
+        _passing: &mut DirectRead,
+        _me: &dyn VfsCaller,
+        _cx: &Cx,
+    ) -> Step<usize> {
+        Ok(0)
+    }
+
     /// Whether what one write(2) gives it comes in one, however many steps that takes, and others' writes wait meanwhile.
     fn writes_in_turn(&self) -> bool {
         false
@@ -295,6 +315,8 @@ pub struct OpenFile {
     pub has_parts: bool,
     /// Whether large reads are cut soon: see [`File::reads_slowly`].
     pub reads_slowly: bool,
+    /// Whether large reads need no copy: see [`File::reads_past`].
+    pub reads_past: bool,
     /// Whether writes do not mix ([`File::writes_in_turn`]), or each ends with a sync ([`File::syncs_writes`]).
     pub writes_in_turn: bool,
     flags: AtomicU32,
@@ -415,8 +437,8 @@ impl OpenFile {
 
     #[inline(always)]
     fn with_file(file: Box<dyn File>, flags: OpenFlags, location: Location, is_of_path: bool) -> Self {
-        let (reads_slowly, writes_in_turn) =
-            (file.reads_slowly(), file.writes_in_turn() || file.syncs_writes().is_some());
+        let (reads_slowly, reads_past) = (file.reads_slowly(), file.reads_past());
+        let writes_in_turn = file.writes_in_turn() || file.syncs_writes().is_some();
         let (is_seekable, has_parts) = (file.is_seekable(), file.has_parts());
         let unseen_bytes = match file.end() {
             FileEnd::Unseen { bytes } => DESCRIPTION_BYTES + bytes,
@@ -425,7 +447,7 @@ impl OpenFile {
         };
         let mut open = Self::of(file, is_seekable, has_parts, flags, location, is_of_path);
         open.end = UnseenEnd::new(unseen_bytes);
-        (open.reads_slowly, open.writes_in_turn) = (reads_slowly, writes_in_turn);
+        (open.reads_slowly, open.reads_past, open.writes_in_turn) = (reads_slowly, reads_past, writes_in_turn);
         open
     }
 
@@ -456,6 +478,7 @@ impl OpenFile {
             is_seekable,
             has_parts,
             reads_slowly: false,
+            reads_past: false,
             writes_in_turn: false,
             file,
             location,

@@ -13,6 +13,7 @@ use refs::{SpinLock, StrongRc, TempRc, reclaim};
 
 use super::{FileKind, Inode};
 use crate::error::Result;
+use crate::pieces::{Pieces, free_in_pieces};
 
 /// The inodes of a file system that makes them up when they are looked up. It owns them, as directories do elsewhere.
 ///
@@ -109,6 +110,29 @@ impl Inodes {
         let Some(Cached { inode, found_in }) = self.by_number.remove(&number) else { return };
         if let Err(inode) = inode.end_if_only() {
             self.by_number.insert(number, Cached { inode, found_in });
+        }
+    }
+}
+
+/// The inodes of a cache that has ended.
+struct Ended(BTreeMap<u64, Cached>);
+
+impl Pieces for Ended {
+    fn free_piece(&mut self) -> bool {
+        /// So many are let go of at once.
+        const AT_ONCE: usize = 64;
+        for _ in 0..AT_ONCE {
+            self.0.pop_first();
+        }
+        !self.0.is_empty()
+    }
+}
+
+impl Drop for InodeCache {
+    fn drop(&mut self) {
+        let inodes = core::mem::take(&mut self.inodes.get_mut().by_number);
+        if !inodes.is_empty() {
+            free_in_pieces(Ended(inodes));
         }
     }
 }

@@ -9,13 +9,14 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use frame::Cx;
 use refs::{SpinLock, StrongRc};
 
+use super::names::hash_of;
 use crate::pieces::{Pieces, free_in_pieces};
 
 /// So many names all directories of a file system know.
 const MOST_NAMES: usize = 65_536;
 
-/// Names, and what is known of each.
-struct Known<T>(BTreeMap<Box<[u8]>, T>);
+/// Names, and what is known of each, by the names' hashes: numbers are compared sooner than names. Of two names with one hash it knows the later.
+struct Known<T>(BTreeMap<u64, (Box<[u8]>, T)>);
 
 impl<T: Send + Sync + 'static> Pieces for Known<T> {
     fn free_piece(&mut self) -> bool {
@@ -49,7 +50,8 @@ impl<T: Copy + Send + Sync + 'static> KnownNames<T> {
     /// What is known of a name, and how often names were [forgotten](Self::forget) so far.
     pub fn get(&self, name: &[u8], cx: &Cx) -> (Option<T>, u64) {
         let names = self.names.lock(cx);
-        (names.known.0.get(name).copied(), names.changes)
+        let known = names.known.0.get(&hash_of(name)).filter(|(known, _)| **known == *name);
+        (known.map(|(_, what)| *what), names.changes)
     }
 
     /// Remembers what is known of a name; with `changes` only if none was forgotten since.
@@ -64,7 +66,9 @@ impl<T: Copy + Send + Sync + 'static> KnownNames<T> {
             old = Some(core::mem::replace(&mut names.known, Known(BTreeMap::new())));
             all.fetch_sub(old.as_ref().map_or(0, |old| old.0.len()), Ordering::Relaxed);
         }
-        if all.load(Ordering::Relaxed) < MOST_NAMES && names.known.0.insert(name.into(), what).is_none() {
+        if all.load(Ordering::Relaxed) < MOST_NAMES
+            && names.known.0.insert(hash_of(name), (name.into(), what)).is_none()
+        {
             all.fetch_add(1, Ordering::Relaxed);
         }
         drop(names);
@@ -75,7 +79,9 @@ impl<T: Copy + Send + Sync + 'static> KnownNames<T> {
     pub fn forget(&self, name: &[u8], cx: &Cx) {
         let mut names = self.names.lock(cx);
         names.changes += 1;
-        if names.known.0.remove(name).is_some() {
+        let hash = hash_of(name);
+        if names.known.0.get(&hash).is_some_and(|(known, _)| **known == *name) {
+            names.known.0.remove(&hash);
             self.all.get(cx).fetch_sub(1, Ordering::Relaxed);
         }
     }

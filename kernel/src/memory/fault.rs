@@ -2,6 +2,7 @@
 //!
 //! Private memory is copied on the first write, unless nobody else has the frame any more. Nothing here suspends.
 
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use frame::Cx;
@@ -299,6 +300,21 @@ impl AddressSpace {
             pages.cached(index..index + 1, &mut |_, frame| found = Some(frame), cx)
         });
         found
+    }
+
+    /// The frames of so many pages from `start` on, for a device that accesses them as the program could: `None` where one of them is not in memory, or may not be accessed so, or (to be written) is a
+    /// mapping's that others share, of which it must be known when it is written.
+    pub fn frames(&self, start: usize, pages: usize, access: Access, cx: &Cx) -> Option<Vec<UFrame>> {
+        let layout = self.layout.lock(cx);
+        let end = start.checked_add(pages.checked_mul(PAGE_SIZE)?)?;
+        let vma = layout.vmas().find(start).filter(|vma| end <= vma.range().end)?;
+        let right = match access {
+            Access::Write if vma.flags.contains(VmaFlags::SHARED) => return None,
+            Access::Write => Prot::WRITE,
+            _ => Prot::READ,
+        };
+        let frame = |page| self.vm.query(page, cx).filter(|entry| entry.prot.contains(right)).map(|entry| entry.frame);
+        (start..end).step_by(PAGE_SIZE).map(frame).collect()
     }
 
     /// Runs `write` on the frame at `address`, in a state in which it may be written. Until it has returned the page stays as it is: else another core could fork, and its

@@ -51,9 +51,13 @@ pub(super) struct Content {
     pub dirty: usize,
     /// Where the next round of those that are taken away goes on.
     pub hand: u32,
-    /// The number of the next write, and the numbers of those that are under way, the oldest first.
+    /// The number of the next write, and the numbers of those that are under way, the oldest first. What [passes](Cache::pass) has one, too.
     pub next_write: u64,
     pub writes: Vec<u64>,
+    /// Pages that pass, with their numbers: they are not here meanwhile.
+    pub passing: Vec<(u64, Range<u32>)>,
+    /// The numbers of those that could not be read, until whoever wants them comes by.
+    pub not_passed: Vec<u64>,
     /// Those that programs may write through mappings.
     pub mapped: RadixTree<()>,
     pub keeps_mapped: bool,
@@ -151,6 +155,16 @@ impl Content {
     /// The page, if its entry is one.
     pub fn page(&self, index: u32) -> Option<&Page> {
         self.pages.get(index).filter(|page| page.frame.is_some())
+    }
+
+    /// Whether a page passes.
+    pub fn passes(&self, index: u32) -> bool {
+        self.passing.iter().any(|(_, pages)| pages.contains(&index))
+    }
+
+    /// Whether a page can come here: it is not here, and does not pass.
+    pub fn is_free(&self, index: u32) -> bool {
+        self.page(index).is_none() && !self.passes(index)
     }
 
     /// Whether a page has to stay, because others have it who are to see what is written.

@@ -8,6 +8,7 @@
 //! | here | a cache, where its content is, and what devices have done |
 //! | `content` | the pages, and how their states change |
 //! | `read`, `write`, `mapped` | how pages come, become dirty, and are written through mappings |
+//! | `pass` | what goes between the device and memory that is not the cache's |
 //! | `sync` | waiting until what was written is on the device |
 //! | `memory` | how much all caches have, and how some of it is had back |
 //!
@@ -32,6 +33,7 @@
 mod content;
 mod mapped;
 mod memory;
+mod pass;
 mod read;
 mod sync;
 #[cfg(test)]
@@ -51,6 +53,7 @@ use self::content::{Content, State};
 pub(super) use self::memory::background_limit;
 use self::memory::{CACHES, CLEAN, DIRTY, FEWER_DIRTY, TAKEN_AT_ONCE, is_over_limit, name_number};
 pub use self::memory::{clean_pages, dirty_pages, exempt, give_back, has_many_dirty};
+pub use self::pass::DirectRead;
 pub use self::read::{Keep, MOST_AHEAD, ReadAhead, Wanted};
 pub use self::sync::{Depth, SyncProgress, VolumeSync};
 use super::{BlockDevice, Operation, Owner, Refused, Request, SECTOR};
@@ -165,6 +168,8 @@ struct Work {
     pages: Range<u32>,
     /// Of a write, its number.
     write: Option<u64>,
+    /// Of what passes, whether it is read or written, and its number: it is no page of the cache's.
+    passes: Option<(Operation, u64)>,
 }
 
 impl Owner for Work {
@@ -276,7 +281,7 @@ impl Cache {
         mut content: SpinGuard<'_, Content>,
         cx: &Cx,
     ) -> Step<()> {
-        let (pages, write) = (work.pages.clone(), work.write);
+        let (pages, number) = (work.pages.clone(), work.write.or(work.passes.map(|(_, number)| number)));
         let request = Request { operation, sector, sectors, frames, owner: Box::new(work) };
         let Err((_, refused)) = device.submit(request, cx) else { return Ok(()) };
         for index in pages.clone() {
@@ -285,8 +290,9 @@ impl Cache {
                 _ => content.forget(index),
             }
         }
-        if let Some(write) = write {
-            content.writes.retain(|other| *other != write);
+        if let Some(number) = number {
+            content.writes.retain(|other| *other != number);
+            content.passing.retain(|(other, _)| *other != number);
         }
         drop(content);
         // Others may have begun to wait for these.
@@ -320,6 +326,9 @@ impl Cache {
     /// A device has done something, or could not.
     fn completed(&self, work: &Work, outcome: Result<()>, cx: &Cx) {
         let mut content = self.content.lock(cx);
+        if let Some((operation, number)) = work.passes {
+            return self.passed(operation, number, work.pages.clone(), outcome, content);
+        }
         for index in work.pages.clone() {
             let state = content.page(index).map(|page| page.state);
             match (state, work.write, outcome) {
@@ -334,8 +343,7 @@ impl Cache {
         if let Some(write) = work.write {
             content.writes.retain(|other| *other != write);
             if let Err(error) = outcome {
-                let count = (self.failures.load(Ordering::Relaxed) >> 16) + 1;
-                self.failures.store(count << 16 | u64::from(error.number()), Ordering::Relaxed);
+                self.note_failure(error);
             }
         }
         drop(content);
@@ -346,6 +354,12 @@ impl Cache {
                 FEWER_DIRTY.wake_all();
             }
         }
+    }
+
+    /// A write has failed. The content is locked.
+    fn note_failure(&self, error: Errno) {
+        let count = (self.failures.load(Ordering::Relaxed) >> 16) + 1;
+        self.failures.store(count << 16 | u64::from(error.number()), Ordering::Relaxed);
     }
 
     /// Forgets the pages of a range that nobody works on, those that are dirty as well if `with_dirty` says so: the device's content is another. Where there are many it says from where on there are more; `None` at the end.
@@ -375,6 +389,10 @@ impl Cache {
     pub fn cut(&self, pages: Range<u32>, cx: &Cx) -> Step<Option<u32>> {
         const AT_ONCE: usize = 256;
         let mut content = self.content.lock(cx);
+        let passes = |(_, passing): &&(u64, Range<u32>)| passing.start < pages.end && pages.start < passing.end;
+        if let Some((_, passing)) = content.passing.iter().find(passes) {
+            return Err(self.absent(passing.start.into(), cx));
+        }
         for _ in 0..AT_ONCE {
             let Some((index, page)) = content.pages.next(pages.start).filter(|(index, _)| *index < pages.end) else {
                 return Ok(None);
@@ -389,7 +407,8 @@ impl Cache {
 
     /// Whether nothing is dirty, or under way to the device.
     pub fn is_clean(&self, cx: &Cx) -> bool {
-        self.content.lock(cx).dirty == 0
+        let content = self.content.lock(cx);
+        content.dirty == 0 && content.passing.is_empty()
     }
 
     /// Whether any page is to be written back, or written back once more.

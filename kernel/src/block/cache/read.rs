@@ -125,7 +125,7 @@ impl Cache {
                     self.backing.make(index, &mut frame.writer(0..PAGE_SIZE), cx)?;
                 }
                 let mut content = self.content.lock(cx);
-                if content.page(index).is_none() && self.backing.version() == version {
+                if content.is_free(index) && self.backing.version() == version {
                     content.enter(index, frame, State::Clean, is_once);
                 }
                 drop(content);
@@ -146,8 +146,7 @@ impl Cache {
         if self.backing.version() != version {
             return Ok(());
         }
-        let absent = |index: &u32| content.page(*index).is_none();
-        let count = (index..index + frames.len() as u32).take_while(absent).count() as u32;
+        let count = (index..index + frames.len() as u32).take_while(|index| content.is_free(*index)).count() as u32;
         if count == 0 {
             return Ok(());
         }
@@ -160,7 +159,7 @@ impl Cache {
             let len = self.page_len(index + count - 1);
             let _ = last.writer(len..PAGE_SIZE).zero(PAGE_SIZE - len);
         }
-        let work = Work { cache: self.name, pages: index..index + count, write: None };
+        let work = Work { cache: self.name, pages: index..index + count, write: None, passes: None };
         let sectors = (sector, bytes.div_ceil(SECTOR) as u32);
         self.submit(device, Operation::Read, sectors, frames, work, content, cx).map_err(|stop| match stop {
             Stop::BlockOnDevice => self.absent(index.into(), cx),

@@ -199,12 +199,14 @@ fn what_is_read_is_what_was_written_and_a_sync_brings_it_to_the_device() {
             let cache = owner.get(cx);
             let (mut model, ahead) = (device.content(cx), ReadAhead::default());
             let mut random = Random(seed + 100);
+            let mut pass = 0;
             for _ in 0..4000 {
                 let at = random.next(SIZE as u64 + 10);
                 let most = if random.next(4) == 0 { 40_000 } else { 700 };
                 let len = 1 + random.next(most) as usize;
                 let end = model.len().min(at as usize + len);
-                match random.next(10) {
+                let (first, pages) = ((at / PAGE) as u32, 1 + random.next(9) as usize);
+                match random.next(12) {
                     0..=3 => {
                         let keep = if random.next(3) == 0 { Keep::Nothing } else { Keep::Pages(&ahead) };
                         let bytes = read(&cache, device, at, len, keep, cx).unwrap();
@@ -224,6 +226,31 @@ fn what_is_read_is_what_was_written_and_a_sync_brings_it_to_the_device() {
                         assert!(at as usize >= end || content[at as usize..end] == model[at as usize..end]);
                     }
                     8 => _ = give_back(),
+                    9 => {
+                        let frames: Vec<UFrame> = (0..pages).map(|_| UFrame::zeroed().unwrap()).collect();
+                        let mut direct = DirectRead::default();
+                        let begin = || Some((first, frames.clone()));
+                        let passed = complete(device, cx, || cache.read_past(begin, &mut direct, cx)).unwrap();
+                        for (index, frame) in frames.iter().take(passed as usize).enumerate() {
+                            let mut bytes = [0; PAGE_SIZE];
+                            frame.reader(0..PAGE_SIZE).read(&mut bytes).unwrap();
+                            let at = (first as usize + index) * PAGE_SIZE;
+                            assert_eq!(bytes, model[at..at + PAGE_SIZE]);
+                        }
+                    }
+                    10 => {
+                        let bytes: Vec<u8> = (0..pages * PAGE_SIZE).map(|_| random.next(256) as u8).collect();
+                        let frame = |bytes: &[u8]| {
+                            let frame = UFrame::zeroed().unwrap();
+                            frame.writer(0..PAGE_SIZE).write(bytes).unwrap();
+                            frame
+                        };
+                        let frames: Vec<UFrame> = bytes.chunks(PAGE_SIZE).map(frame).collect();
+                        let passed = complete(device, cx, || cache.write_past(first, frames.clone(), cx)).unwrap();
+                        let (at, len) = (first as usize * PAGE_SIZE, passed as usize * PAGE_SIZE);
+                        model[at..at + len].copy_from_slice(&bytes[..len]);
+                        pass += passed;
+                    }
                     _ => {
                         assert_eq!(cache.forget(at..end as u64, false, cx), None);
                         device.work(cx);
@@ -232,6 +259,7 @@ fn what_is_read_is_what_was_written_and_a_sync_brings_it_to_the_device() {
             }
             sync(&cache, device, 0..u64::MAX, cx).unwrap();
             assert!(device.content(cx) == model);
+            assert!(pass > 100, "{pass}");
             assert_eq!(dirty_pages(), 0);
             drop(cache);
             end(owner, device, cx);

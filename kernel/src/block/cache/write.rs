@@ -96,6 +96,9 @@ impl Cache {
         from.copy_to(&mut frame.writer(0..len))?;
         let _ = frame.writer(len..PAGE_SIZE).zero(PAGE_SIZE - len);
         let mut content = self.content.lock(cx);
+        if content.passes(index) {
+            return Err(self.absent(index.into(), cx));
+        }
         if content.page(index).is_some() {
             // Somebody else was quicker: the next step finds it. What was copied from is read anew.
             return Err(Stop::Again);
@@ -141,7 +144,7 @@ impl Cache {
             clear_end(frames.last(), bytes);
             bytes = run.len() as u64 * PAGE;
         }
-        let work = Work { cache: self.name, pages: run.clone(), write: Some(number) };
+        let work = Work { cache: self.name, pages: run.clone(), write: Some(number), passes: None };
         let sectors = (sector, bytes.div_ceil(SECTOR) as u32);
         match self.submit(device, Operation::Write, sectors, frames, work, content, cx) {
             Ok(()) => Ok(Some(run.end)),
@@ -190,7 +193,7 @@ impl Cache {
 
     /// Dirty pages cannot be written, as the device is gone.
     fn give_up(&self, pages: Range<u32>, error: Errno, cx: &Cx) {
-        let work = Work { cache: self.name, pages: pages.clone(), write: Some(u64::MAX) };
+        let work = Work { cache: self.name, pages: pages.clone(), write: Some(u64::MAX), passes: None };
         let mut content = self.content.lock(cx);
         for index in pages {
             if content.page(index).is_some_and(|page| page.state == State::Dirty) {

@@ -6,7 +6,10 @@ use frame::Cx;
 use frame::mm::{PAGE_SIZE, Writer};
 use refs::{Waker, WeakRc};
 
-use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, watch};
+use super::{
+    Position, SLOW_AT_ONCE, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, watch,
+};
+use crate::block::DirectRead;
 use crate::error::{Errno, Result};
 use crate::fs::notify::{self, FileEvents};
 use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
@@ -33,6 +36,11 @@ pub fn read_piece_async(
     } else {
         let open = me.files(cx)?.get_even_path(fd, cx)?;
         check(&open, OpenFlags::can_read, position)?;
+        if piece.len() > SLOW_AT_ONCE && open.reads_past {
+            let name = open.downgrade();
+            drop(open);
+            return read_async(cx, me, name, &[piece], position, TransferFlags::ONE_PIECE);
+        }
         let memory = me.memory(cx)?;
         let mut to = memory.writer(piece.first(at_once(&open, piece.len())).slice());
         let _held = hold(&open, position, cx);
@@ -96,13 +104,14 @@ fn go_on_reading_async(
     how: TransferFlags,
 ) -> Result<usize> {
     let wait = Wait::new(Events::IN, how.no_wait);
+    let mut passing = DirectRead::default();
     let mut step = |cx: &Cx, me: &_, waker: Option<Waker>| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         check(&open, OpenFlags::can_read, position)?;
         if let Some(waker) = waker {
             watch(&open, &name, Events::IN, waker, cx);
         }
-        let step = read_step(&open, pieces, &mut done, position, how, me, cx);
+        let step = read_step(&open, pieces, (&mut done, &mut passing), position, how, me, cx);
         wait.apply(step, &open, cx)
     };
     let outcome = match first {
@@ -116,7 +125,7 @@ fn go_on_reading_async(
 fn read_step(
     open: &OpenFile,
     pieces: &[UserBuffer<u8, Out>],
-    done: &mut usize,
+    (done, passing): (&mut usize, &mut DirectRead),
     position: Position,
     how: TransferFlags,
     me: &impl VfsCaller,
@@ -134,7 +143,10 @@ fn read_step(
         };
         let mut to = memory.writer(room.first(at_once(open, room.len())).slice());
         let _held = hold(open, position, cx);
-        match open.file.read(offset(open, position, *done), &mut to, me, cx) {
+        let at = offset(open, position, *done);
+        let past = if open.reads_past { open.file.read_past(at, &mut to, passing, me, cx) } else { Ok(0) };
+        let outcome = if matches!(past, Ok(0)) { open.file.read(at, &mut to, me, cx) } else { past };
+        match outcome {
             Ok(0) => {
                 if open.is_seekable {
                     open.touch_accessed(cx);

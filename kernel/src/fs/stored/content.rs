@@ -11,6 +11,7 @@
 //! address spaces are reached for: what is to be taken is noted with it, and it is not locked again before that is done ([`Node::lock_content`]).
 
 use alloc::vec;
+use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -23,7 +24,7 @@ use super::format::{Allocation, Change, Done, Place};
 use super::node::Node;
 use super::state::{Desk, State};
 use super::{Format, Volume};
-use crate::block::{self, Backing, BlockDevice, Cache, Extent, Keep, ReadAhead, SECTOR, Wanted};
+use crate::block::{self, Backing, BlockDevice, Cache, DirectRead, Extent, Keep, ReadAhead, SECTOR, Wanted};
 use crate::error::{Errno, Result};
 use crate::fs::{Inode, Lseek};
 use crate::memory::{BadAccess, Mapped, Pages, begin_unmapping, finish_unmapping};
@@ -201,6 +202,35 @@ impl<F: Format> Node<F> {
 
     pub(super) fn read_content(&self, offset: u64, to: &mut Writer<'_>, keep: Keep<'_>, cx: &Cx) -> Step<usize> {
         self.content(cx)?.read(offset, self.size(), to, keep, cx)
+    }
+
+    /// Has the disk read whole pages into frames of a program's, if it can: how many bytes.
+    pub(super) fn read_past(
+        &self,
+        frames: impl FnOnce() -> Option<(u32, Vec<UFrame>)>,
+        passing: &mut DirectRead,
+        cx: &Cx,
+    ) -> Step<usize> {
+        Ok(self.content(cx)?.read_past(frames, passing, cx)? as usize * PAGE_SIZE)
+    }
+
+    /// Has the disk write whole pages from frames of a program's, from page `first` on, if all of them have blocks: how many bytes. Whoever syncs the file waits for it.
+    pub(super) fn write_past(&self, this: &Inode, first: u32, frames: Vec<UFrame>, cx: &Cx) -> Step<usize> {
+        let volume = self.volume_to_change(cx)?;
+        let writing = self.lock_content(&volume, cx)?;
+        let file = self.file.get(cx);
+        let range = u64::from(first) * PAGE..(u64::from(first) + frames.len() as u64) * PAGE;
+        let end = range.end;
+        if end > file.size() || volume.ask(cx, |format, view| format.written_to(&file.node, range, view))? < end {
+            return Ok(0);
+        }
+        let written = self.content(cx)?.write_past(first, frames, cx)? as usize * PAGE_SIZE;
+        drop(writing);
+        if written > 0 {
+            file.note_dirty(false);
+            this.touch_modified(cx);
+        }
+        Ok(written)
     }
 
     /// Takes what is on the disk of a range out of the cache.

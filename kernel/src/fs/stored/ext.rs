@@ -286,7 +286,8 @@ impl Format for Ext {
     ) -> Said<()> {
         let directory = self.now(directory, view)?;
         let mut end = Ok(true);
-        let mut at = Position(from.saturating_sub(FIRST_POSITION));
+        let mut at =
+            if from >= Position::END.0 { Position::END } else { Position(from.saturating_sub(FIRST_POSITION)) };
         while end == Ok(true) && at < Position::END {
             at = self.file_system.list(&self.blocks(view), &directory, at, |entry| {
                 if matches!(entry.name, b"." | b"..") {
@@ -296,7 +297,8 @@ impl Format for Ext {
                     name: entry.name,
                     number: entry.inode.into(),
                     kind: entry.kind.map(kind),
-                    next: entry.next.0.saturating_add(FIRST_POSITION),
+                    // A program's cookie has a sign; the end is the largest without one.
+                    next: entry.next.0.saturating_add(FIRST_POSITION).min(Position::END.0),
                 });
                 if end == Ok(true) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;

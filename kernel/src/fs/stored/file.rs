@@ -1,23 +1,30 @@
 //! [`DirectFile`]: a regular file that was opened with O_DIRECT or O_DSYNC.
 //!
-//! All goes through the file's page cache, O_DIRECT too: what such a write gives is on the disk when it returns, what such a read had to fetch is not kept, and neither needs anything of the program's memory but a copy. So the two kinds of access see the same at any time, and mappings do.
+//! Large pieces of whole pages, of blocks that are there, go between the disk and the program's memory without a copy ([`Cache::pass`](crate::block::Cache::pass)). All else goes through the file's page cache: what such a write gives is on the disk when it
+//! returns, and what such a read had to fetch is not kept. What is in the cache does not pass it, and what passes is waited for, so the two kinds of access see the same at any time, and mappings do.
 
+use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
-use frame::mm::{Reader, Writer};
+use frame::mm::{Access, PAGE_SIZE, Reader, UFrame, Writer};
+use linux_raw_sys::general::RLIMIT_FSIZE;
 use refs::{StrongRc, TempRc, Waker};
 
 use super::Format;
 use super::node::Node;
-use crate::block::{Depth, Keep, SyncProgress};
+use crate::block::{Depth, DirectRead, Keep, SyncProgress};
 use crate::error::{Errno, Result};
-use crate::fs::inode_file::InodeFile;
+use crate::fs::inode_file::{InodeFile, remove_privileges};
 use crate::fs::{File, FileEnd, Inode, Lseek, OpenFlags, VfsCaller};
 use crate::memory::Mappable;
 use crate::reclaim::Held;
 use crate::step::Step;
+
+/// So many pages pass at once; fewer than these are copied, which takes less.
+const MOST_PAGES: usize = 256;
+const FEWEST_PAGES: usize = 16;
 
 /// A regular file that was opened with O_DIRECT or O_DSYNC. One that was not, and gets O_DIRECT by fcntl(2), stays an [`InodeFile`]: O_DIRECT promises nothing that others could see.
 pub(super) struct DirectFile<F: Format> {
@@ -51,6 +58,27 @@ impl<F: Format> DirectFile<F> {
         self.is_direct.load(Ordering::Relaxed)
     }
 
+    /// The frames of the caller's memory that whole pages of the file, from `offset` on, can come from or go to without a copy, and the first page. Nobody but the caller has that memory where the disk
+    /// writes to it: else another thread could fork(2) meanwhile, and its child would see what comes.
+    fn frames(
+        &self,
+        offset: u64,
+        (address, len): (Option<usize>, usize),
+        access: Access,
+        me: &dyn VfsCaller,
+        cx: &Cx,
+    ) -> Option<(u32, Vec<UFrame>)> {
+        let address = address.filter(|address| self.is_direct() && address.is_multiple_of(PAGE_SIZE))?;
+        let first =
+            u32::try_from(offset / PAGE_SIZE as u64).ok().filter(|_| offset.is_multiple_of(PAGE_SIZE as u64))?;
+        let pages = Some(len / PAGE_SIZE).filter(|pages| *pages >= FEWEST_PAGES)?.min(MOST_PAGES);
+        let space = me.space(cx).ok()?;
+        if access == Access::Write && space.owners() > 1 {
+            return None;
+        }
+        Some((first, space.frames(address, pages, access, cx)?))
+    }
+
     /// # Errors
     /// EINVAL: O_DIRECT, and the range is not made of the disk's blocks.
     fn check_alignment(&self, offset: u64, len: usize, cx: &Cx) -> Result<()> {
@@ -82,8 +110,41 @@ impl<F: Format> File for DirectFile<F> {
         Node::<F>::of(&inode)?.read_content(offset, to, Keep::Nothing, cx)
     }
 
+    fn reads_past(&self) -> bool {
+        true
+    }
+
+    fn read_past(
+        &self,
+        offset: u64,
+        to: &mut Writer<'_>,
+        passing: &mut DirectRead,
+        me: &dyn VfsCaller,
+        cx: &Cx,
+    ) -> Step<usize> {
+        let inode = self.inode.get(cx);
+        let memory = (to.user_address(), to.remaining());
+        let frames = || self.frames(offset, memory, Access::Write, me, cx);
+        let read = Node::<F>::of(&inode)?.read_past(frames, passing, cx)?;
+        to.skip(read);
+        Ok(read)
+    }
+
     fn write(&self, offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         self.check_alignment(offset, from.remaining(), cx)?;
+        let limit = me.limit(RLIMIT_FSIZE, cx)?;
+        if let Some((first, frames)) =
+            self.frames(offset, (from.user_address(), from.remaining()), Access::Read, me, cx)
+            && offset.saturating_add((frames.len() * PAGE_SIZE) as u64) <= limit
+        {
+            let inode = self.inode.get(cx);
+            remove_privileges(&inode, me, cx)?;
+            let written = Node::<F>::of(&inode)?.write_past(&inode, first, frames, cx)?;
+            if written > 0 {
+                from.skip(written);
+                return Ok(written);
+            }
+        }
         self.file.write(offset, from, me, cx)
     }
 
