@@ -4,7 +4,7 @@
 //! of both kernels take turns, every measurement is done many times, the fastest counts of those from which other work took least (what is outside of the host, as where it is a machine of a cloud,
 //! shows nowhere, and never makes anything faster), and the first row, which computes and calls no kernel, says what two cores of the emulator can reach at best.
 
-mod host;
+pub mod host;
 mod report;
 mod reuse;
 mod rows;

@@ -10,6 +10,7 @@ mod report;
 mod rows;
 mod tree;
 
+use crate::cores::host::Load;
 use crate::machine::Measured;
 use crate::report::Style;
 use crate::{groups, programs};
@@ -90,12 +91,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             }
         }
     }
+    let host = Load::start().filter(|_| timing > 0);
     for _ in 0..timing {
         for (kernel, modules, figures) in &mut kernels {
             machines.time(kernel, *modules, figures).with_context(|| format!("on {}", kernel.name()))?;
         }
     }
     progress.finish_and_clear();
+    let load = host.and_then(Load::others);
     let (_, _, ebb) = kernels.remove(0);
     let linux = kernels.pop().map(|(_, _, figures)| figures);
     print!("{}", report::table(&ebb, linux.as_ref(), Style::Terminal));
@@ -104,7 +107,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     if arguments.write {
         let path = "docs/src/figures-disks.md";
-        std::fs::write(path, report::page(&ebb, linux.as_ref())).with_context(|| format!("writing {path}"))?;
+        std::fs::write(path, report::page(&ebb, linux.as_ref(), load)).with_context(|| format!("writing {path}"))?;
         eprintln!("wrote {path}");
     }
     Ok(())

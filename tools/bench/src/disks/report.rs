@@ -62,8 +62,14 @@ fn total(count: &Count) -> f64 {
     count.user + count.kernel
 }
 
-/// The page of the book.
-pub fn page(ebb: &Figures, linux: Option<&Figures>) -> String {
+/// The page of the book; `load` is the share of the host's time that went to other things while time was measured.
+pub fn page(ebb: &Figures, linux: Option<&Figures>, load: Option<f64>) -> String {
+    let load = load.map_or(String::new(), |load| {
+        format!(
+            "\nWhile time was measured the host spent {:.0} % of its processors' time on other things.\n",
+            load * 100.0
+        )
+    });
     format!(
         "# Figures of disks\n\n\
          Written by `make bench-disks WRITE=1` (`ebb-bench disks`). Programs ran on both kernels with their files on a disk, in machines of the same kind with one core and 1 GiB of memory. \
@@ -75,7 +81,7 @@ pub fn page(ebb: &Figures, linux: Option<&Figures>) -> String {
          - *Time* is the host's, under software emulation, in other machines than those in which instructions were counted: the fastest of several runs. It includes waiting for QEMU's disk, whose content the host has in memory, and it depends on what else the host does. It is no time of hardware.\n\
          - Before each row the disk is mounted, after it unmounted. *Not in memory*, and all reads and writes but those that are done *again*: nothing of the disk was in memory but what mounting reads. Rows that write end when the disk has everything: with fsync(2) or syncfs(2).\n\
          - `git status` and `grep -r` work on a source tree of 5,000 files in 250 directories, `tar x` unpacks and `rm -r` deletes a copy of it.\n\
-         - The *goal* of each row is to need fewer instructions than Linux, which is Debian's.\n\n{}",
+         - The *goal* of each row is to need fewer instructions than Linux, which is Debian's.\n\n{}{load}",
         table(ebb, linux, Style::Page)
     )
 }
