@@ -27,6 +27,8 @@ pub enum VolumeSync {
     /// What was written to it is written to the disk.
     #[default]
     Pages,
+    /// What was written to it is in the cache of the disk, which is written to the disk.
+    Disk,
     /// All of its file system is written; the number of that is waited for.
     All(u64),
     /// A commit of that number is waited for, and whether the disk has to be told afterwards.

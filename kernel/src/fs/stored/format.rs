@@ -200,6 +200,8 @@ pub trait Format: Send + Sync + Sized + 'static {
     const NUMBERS_STAY: bool = true;
     /// Whether files can have holes, and any part of them can be written at first. If not, a file has blocks up to its end, and is written from its beginning on.
     const HAS_HOLES: bool = true;
+    /// Whether what is written of a file goes to the disk's cache first: then that has to be written for it to be on the disk.
+    const WRITES_THROUGH_DISK: bool = false;
     /// Whether its inodes have flags that can be set.
     const HAS_FLAGS: bool;
     /// Its magic number in statfs(2).

@@ -598,11 +598,20 @@ impl<F: Format> InodeOps for Node<F> {
                         content.sync(range.clone(), Depth::Written, progress, waker, cx)?;
                         content.check(&self.seen)?;
                     }
+                    if depth == Depth::Written && F::WRITES_THROUGH_DISK {
+                        progress.begin_again();
+                        progress.volume = VolumeSync::Disk;
+                        continue;
+                    }
                     if depth == Depth::Written {
                         return Ok(());
                     }
                     self.keep(this, cx)?;
                     volume.begin_commit(cx)
+                }
+                VolumeSync::Disk => {
+                    let on = volume.on();
+                    return on.disk.cache(cx).sync(on.bytes(), Depth::Written, progress, waker, cx);
                 }
                 VolumeSync::All(number) => {
                     volume.is_synced(number, waker, cx)?;

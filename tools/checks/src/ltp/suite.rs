@@ -19,7 +19,7 @@ const TESTS: [&str; 7] = [
     "testcases/kernel/security/dirtyc0w_shmem",
     "testcases/kernel/security/dirtypipe",
     "testcases/kernel/security/prot_hsymlinks",
-    "testcases/kernel/syscalls/ipc/msgstress",
+    "testcases/kernel/ipc/msgstress",
 ];
 
 /// The built suite.
