@@ -51,6 +51,11 @@ pub fn devices(cx: &Cx) -> Entries {
         let block = directory("block", [directory(&disk.name, entries(disk, Some(number), cx))]);
         directory(&format!("virtio{number}"), [block])
     };
+    known(cx).enumerate().map(device).collect()
+}
+
+/// What is in `/sys/devices/virtual` of the disks that programs make.
+pub fn made_by_programs() -> (String, Entry) {
     let later = |cx: &Cx| {
         let of = |disk: &'static Disk| Current {
             name: disk.name.clone(),
@@ -59,8 +64,7 @@ pub fn devices(cx: &Cx) -> Entries {
         };
         all(cx).filter(|disk| disk.major != MAJOR).map(of).collect()
     };
-    let others = directory("virtual", [("block".into(), Entry::Changing(Box::new(later)))]);
-    known(cx).enumerate().map(device).chain([others]).collect()
+    ("block".into(), Entry::Changing(Box::new(later)))
 }
 
 fn all(cx: &Cx) -> impl Iterator<Item = &'static Disk> {

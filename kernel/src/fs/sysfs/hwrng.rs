@@ -21,7 +21,7 @@ pub fn class(source: Option<&Hwrng>) -> (String, Entry) {
     ("misc".into(), Entry::Directory(link.into_iter().collect()))
 }
 
-/// The directory of `/sys/devices`.
+/// The directory of `/sys/devices/virtual`.
 pub fn devices(source: Option<&Hwrng>) -> (String, Entry) {
     let of = |source: &Hwrng| {
         let DeviceNumber { major, minor } = source.device;
@@ -34,6 +34,5 @@ pub fn devices(source: Option<&Hwrng>) -> (String, Entry) {
         ];
         ("hw_random".into(), Entry::Directory(entries))
     };
-    let misc = ("misc".into(), Entry::Directory(source.map(of).into_iter().collect()));
-    ("virtual".into(), Entry::Directory(vec![misc]))
+    ("misc".into(), Entry::Directory(source.map(of).into_iter().collect()))
 }

@@ -95,7 +95,8 @@ pub fn new(ports: Vec<Port>, hwrng: Option<Hwrng>, inputs: Option<inputs::List>,
     let mut classes = Vec::from([ports::class(&ports), hwrng::class(hwrng.as_ref())]);
     let mut devices = disks::devices(cx);
     devices.push(ports::devices(ports));
-    devices.push(hwrng::devices(hwrng.as_ref()));
+    let of_no_bus = [disks::made_by_programs(), hwrng::devices(hwrng.as_ref())];
+    devices.push(("virtual".into(), Entry::Directory(of_no_bus.into())));
     if let Some(list) = inputs {
         inputs::register(list, cx);
         classes.push(inputs::class());
@@ -126,6 +127,8 @@ fn make(
     let dentry = Dentry { parent, name: name.as_bytes().into(), is_removed: false };
     match entry {
         Entry::Directory(entries) => StrongRc::new_cyclic(|this| {
+            let is_once = |name: &String| entries.iter().filter(|(other, _)| other == name).count() == 1;
+            debug_assert!(entries.iter().all(|(name, _)| is_once(name)), "a name is there twice");
             let subdirectories = entries.iter().filter(|(_, entry)| matches!(entry, Entry::Directory(_))).count();
             let metadata = Metadata { links: 2 + subdirectories as u32, ..Metadata::new(FileKind::Directory, 0o755) };
             let children = entries
