@@ -40,9 +40,14 @@ pub fn table(ebb: Option<&Figures>, linux: Option<&Figures>, style: Style) -> St
             number(row.asterinas),
         ]);
     }
+    with_goals(&lines, met, judged, style)
+}
+
+/// A table of these lines, and how many of the goals that could be judged are met.
+pub fn with_goals<const N: usize>(lines: &[[String; N]], met: usize, judged: usize, style: Style) -> String {
     let mut text = match style {
-        Style::Terminal => columns(&lines),
-        Style::Page => markdown(&lines),
+        Style::Terminal => columns(lines),
+        Style::Page => markdown(lines),
     };
     if judged > 0 {
         // Writing to a string cannot fail.

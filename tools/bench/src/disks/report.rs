@@ -2,8 +2,7 @@
 
 use super::machines::{Count, Figures};
 use super::rows::ROWS;
-use crate::report::{Style, columns, markdown, number, ratio};
-use std::fmt::Write;
+use crate::report::{Style, number, ratio, with_goals};
 
 const HEAD: [&str; 10] = [
     "row",
@@ -47,15 +46,7 @@ pub fn table(ebb: &Figures, linux: Option<&Figures>, style: Style) -> String {
             verdict.map_or("-", |met| if met { "met" } else { "not met" }).to_owned(),
         ]);
     }
-    let mut text = match style {
-        Style::Terminal => columns(&lines),
-        Style::Page => markdown(&lines),
-    };
-    if judged > 0 {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "\n{met} of {judged} goals met.\n");
-    }
-    text
+    with_goals(&lines, met, judged, style)
 }
 
 fn total(count: &Count) -> f64 {
