@@ -9,7 +9,7 @@ mod report;
 mod reuse;
 mod rows;
 
-use crate::machine::{self, Measured};
+use crate::machine::{self, Kernels, Measured};
 use crate::programs;
 use crate::report::Style;
 use anyhow::{Context, Result, bail};
@@ -17,18 +17,12 @@ use clap::Args;
 use ebb_guest::{Cpus, artifacts};
 use host::{Load, Waits};
 use std::collections::HashMap;
-use std::path::PathBuf;
 
 /// What `ebb-bench cores` takes.
 #[derive(Args)]
 pub struct Arguments {
-    /// The Ebb kernel [default: EBB_KERNEL, or the one that was built with this command].
-    #[arg(long, value_name = "FILE")]
-    kernel: Option<PathBuf>,
-
-    /// The Linux kernel (a bzImage) to compare with; without one, Ebb is measured alone.
-    #[arg(long, value_name = "FILE")]
-    linux: Option<PathBuf>,
+    #[command(flatten)]
+    kernels: Kernels,
 
     /// How many machines of each kernel take turns.
     #[arg(long, value_name = "N", default_value_t = 3)]
@@ -126,9 +120,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let directory = tempfile::tempdir().context("making a temporary directory")?;
     let [cores, reuse] = programs::compile_cores(directory.path())?;
-    let ebb = Measured::ebb(artifacts::KERNEL.find(arguments.kernel.as_deref())?);
+    let ebb = Measured::ebb(artifacts::KERNEL.find(arguments.kernels.ebb.as_deref())?);
     let mut kernels = vec![(ebb, Rates::default(), reuse::Times::default())];
-    if let Some(image) = &arguments.linux {
+    if let Some(image) = &arguments.kernels.linux {
         kernels.push((Measured::linux(image, directory.path())?, Rates::default(), reuse::Times::default()));
     }
     let settings = format!("{} {}", arguments.rounds, arguments.time);

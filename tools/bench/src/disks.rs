@@ -11,7 +11,7 @@ mod rows;
 mod tree;
 
 use crate::cores::host::Load;
-use crate::machine::Measured;
+use crate::machine::{Kernels, Measured};
 use crate::report::Style;
 use crate::{groups, programs};
 use anyhow::{Context, Result, bail};
@@ -23,13 +23,8 @@ use std::path::PathBuf;
 /// What `ebb-bench disks` takes.
 #[derive(Args)]
 pub struct Arguments {
-    /// The Ebb kernel [default: EBB_KERNEL, or the one that was built with this command].
-    #[arg(long, value_name = "FILE")]
-    kernel: Option<PathBuf>,
-
-    /// The Linux kernel (a bzImage, with its modules in ../lib/modules) to compare with; without one, Ebb is measured alone.
-    #[arg(long, value_name = "FILE")]
-    linux: Option<PathBuf>,
+    #[command(flatten)]
+    kernels: Kernels,
 
     /// Measure this row only (its name in `tools/bench/src/disks/rows.rs`); may be given several times.
     #[arg(long, value_name = "ROW", conflicts_with = "write")]
@@ -69,9 +64,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let wanted = keys().filter(|key| only.is_empty() || only.iter().any(|name| name == key)).count();
     let directory = tempfile::tempdir().context("making a temporary directory")?;
     let program = programs::compile_disks(directory.path())?;
-    let ebb = artifacts::KERNEL.find(arguments.kernel.as_deref())?;
+    let ebb = artifacts::KERNEL.find(arguments.kernels.ebb.as_deref())?;
     let mut kernels = vec![(Measured::ebb(ebb.clone()), None, Figures::default())];
-    if let Some(linux) = &arguments.linux {
+    if let Some(linux) = &arguments.kernels.linux {
         kernels.push((Measured::linux(linux, directory.path())?, Some(linux.as_path()), Figures::default()));
     }
     let counting = u32::from(!arguments.time_only);

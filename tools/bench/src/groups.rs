@@ -8,7 +8,7 @@ pub mod machines;
 pub mod report;
 pub mod rows;
 
-use crate::machine::Measured;
+use crate::machine::{Kernels, Measured};
 use crate::programs;
 use crate::report::Style;
 use anyhow::{Context, Result, bail};
@@ -21,13 +21,8 @@ use std::path::PathBuf;
 /// What `ebb-bench groups` takes.
 #[derive(Args)]
 pub struct Arguments {
-    /// The Ebb kernel [default: EBB_KERNEL, or the one that was built with this command].
-    #[arg(long, value_name = "FILE")]
-    kernel: Option<PathBuf>,
-
-    /// The Linux kernel (a bzImage) to compare with; without one, Ebb is measured alone.
-    #[arg(long, value_name = "FILE")]
-    linux: Option<PathBuf>,
+    #[command(flatten)]
+    kernels: Kernels,
 
     /// Measure this row only (its name in `tools/bench/src/groups/rows.rs`); may be given several times.
     #[arg(long, value_name = "ROW", conflicts_with = "write")]
@@ -82,8 +77,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let wanted = ROWS.iter().filter(|row| only.is_empty() || only.iter().any(|name| name == row.key));
     let classes: Vec<Vec<String>> = wanted.map(|row| cells_of(row, arguments.most)).collect();
-    let ebb = artifacts::KERNEL.find(arguments.kernel.as_deref())?;
-    let (ebb, linux) = measure(ebb, arguments.linux.as_deref(), &classes)?;
+    let ebb = artifacts::KERNEL.find(arguments.kernels.ebb.as_deref())?;
+    let (ebb, linux) = measure(ebb, arguments.kernels.linux.as_deref(), &classes)?;
     println!("{}", report::groups(&ebb, linux.as_ref()));
     print!("{}", report::tables(&ebb, linux.as_ref(), Style::Terminal));
     if arguments.write {

@@ -8,12 +8,25 @@ use crate::Figures;
 use crate::programs::Programs;
 use crate::rows::{BOOT, MANY, ROWS, WATCHED};
 use anyhow::{Context, Error, Result, bail};
+use clap::Args;
 use ebb_guest::bare::{BareEnd, BareMachine, BareRun};
 use ebb_guest::image::{Kind, Node};
 use ebb_guest::{Cpus, Image, Kernel};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+/// The kernels that a command measures.
+#[derive(Args)]
+pub struct Kernels {
+    /// The Ebb kernel [default: EBB_KERNEL, or the one that was built with this command].
+    #[arg(id = "kernel", long = "kernel", value_name = "FILE")]
+    pub ebb: Option<PathBuf>,
+
+    /// The Linux kernel (a bzImage; its modules, where any are needed, in ../lib/modules) to compare with; without one, Ebb is measured alone.
+    #[arg(long, value_name = "FILE")]
+    pub linux: Option<PathBuf>,
+}
 
 /// How long one machine may run: there to end what hangs, and far above what a slow machine needs.
 const LIMIT: Duration = Duration::from_secs(3600);

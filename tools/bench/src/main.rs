@@ -19,7 +19,7 @@ mod study;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use ebb_guest::artifacts;
-use machine::{Measured, measure};
+use machine::{Kernels, Measured, measure};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,13 +31,8 @@ struct CommandLine {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// The Ebb kernel [default: EBB_KERNEL, or the one that was built with this command].
-    #[arg(long, value_name = "FILE")]
-    kernel: Option<PathBuf>,
-
-    /// The Linux kernel (a bzImage) to compare with; without one, Ebb is measured alone.
-    #[arg(long, value_name = "FILE")]
-    linux: Option<PathBuf>,
+    #[command(flatten)]
+    kernels: Kernels,
 
     /// An Ebb kernel that was built with `--features hold-strong`: shows beside Ebb what strong references cost.
     #[arg(long, value_name = "FILE")]
@@ -106,7 +101,7 @@ fn run(arguments: &CommandLine) -> Result<()> {
     if arguments.in_group {
         return in_group(arguments, &programs, directory.path());
     }
-    let linux = match &arguments.linux {
+    let linux = match &arguments.kernels.linux {
         Some(image) => {
             eprintln!("measuring Linux ({})", image.display());
             Some(
@@ -119,7 +114,7 @@ fn run(arguments: &CommandLine) -> Result<()> {
     let ebb = if arguments.linux_only {
         None
     } else {
-        let kernel = artifacts::KERNEL.find(arguments.kernel.as_deref())?;
+        let kernel = artifacts::KERNEL.find(arguments.kernels.ebb.as_deref())?;
         eprintln!("measuring Ebb ({})", kernel.display());
         Some(measure(&Measured::ebb(kernel), &programs, only, directory.path()).context("on Ebb")?)
     };
@@ -158,7 +153,7 @@ fn run(arguments: &CommandLine) -> Result<()> {
 
 /// Measures the program `bench` outside of a control group and in one, and prints both.
 fn in_group(arguments: &CommandLine, programs: &programs::Programs, directory: &Path) -> Result<()> {
-    let kernel = artifacts::KERNEL.find(arguments.kernel.as_deref())?;
+    let kernel = artifacts::KERNEL.find(arguments.kernels.ebb.as_deref())?;
     let of_bench = rows::ROWS.iter().map(|row| row.key).filter(|key| *key != rows::BOOT);
     let is_wanted = |key: &&str| arguments.only.is_empty() || arguments.only.iter().any(|name| name == key);
     let only: Vec<String> = of_bench.filter(is_wanted).map(str::to_owned).collect();

@@ -10,6 +10,7 @@ mod tables;
 use crate::groups;
 use crate::groups::cells::{Outcomes, Way, cell};
 use crate::groups::rows::{NOTHING, ROWS, STARTS};
+use crate::machine::Kernels;
 use anyhow::{Context, Result};
 use clap::Args;
 use ebb_guest::artifacts;
@@ -19,13 +20,8 @@ use tables::Table;
 /// What `ebb-bench study` takes.
 #[derive(Args)]
 pub struct Arguments {
-    /// The Ebb kernel [default: EBB_KERNEL, or the one that was built with this command].
-    #[arg(long, value_name = "FILE")]
-    kernel: Option<PathBuf>,
-
-    /// The Linux kernel (a bzImage) to compare with; without one, Ebb is measured alone.
-    #[arg(long, value_name = "FILE")]
-    linux: Option<PathBuf>,
+    #[command(flatten)]
+    kernels: Kernels,
 
     /// Make no more objects than this.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
@@ -87,8 +83,8 @@ fn is_series(class: &str) -> bool {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let directory = &arguments.directory;
     std::fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
-    let ebb = artifacts::KERNEL.find(arguments.kernel.as_deref())?;
-    let (ebb, linux) = groups::measure(ebb, arguments.linux.as_deref(), &cells(arguments.most))?;
+    let ebb = artifacts::KERNEL.find(arguments.kernels.ebb.as_deref())?;
+    let (ebb, linux) = groups::measure(ebb, arguments.kernels.linux.as_deref(), &cells(arguments.most))?;
     let kernels: Vec<(&str, &Outcomes)> = [("Ebb", Some(&ebb)), ("Linux", linux.as_ref())]
         .into_iter()
         .filter_map(|(name, outcomes)| Some((name, outcomes?)))
