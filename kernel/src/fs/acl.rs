@@ -335,9 +335,9 @@ pub fn set(
     cx: &Cx,
 ) -> Step<()> {
     mount.check_writable(cx)?;
-    inode.ops.may_change_metadata()?;
     inode.check_not(InodeFlags::FIXED)?;
     check_kept(inode, &Inode::kept(inode, cx))?;
+    inode.ops.may_change_metadata()?;
     if kind == AclKind::Default && inode.kind != FileKind::Directory {
         return if acl.is_some() { Err(Errno::EACCES.into()) } else { Ok(()) };
     }

@@ -1,80 +1,5 @@
 // POSIX access control lists: what they grant and refuse, what they have to do with the mode, and what new files have from their directory. acl(5).
-#include "../check.h"
-#include <sys/xattr.h>
-
-#define ACCESS "system.posix_acl_access"
-#define DEFAULT "system.posix_acl_default"
-
-enum { OWNER = 1, USER = 2, OWNING_GROUP = 4, GROUP = 8, MASK = 16, OTHER = 32 };
-
-struct entry {
-    unsigned short tag, permissions;
-    unsigned id;
-};
-
-struct list {
-    unsigned version;
-    struct entry entries[40];
-};
-
-#define NONE 0xffffffffu
-#define SET(path, kind, ...)                                                                                     \
-    ({                                                                                                            \
-        struct list list_ = {2, {__VA_ARGS__}};                                                                   \
-        size_t count_ = sizeof((struct entry[]){__VA_ARGS__}) / sizeof(struct entry);                             \
-        setxattr(path, kind, &list_, 4 + 8 * count_, 0);                                                          \
-    })
-
-// A list as text, such as u::rw-,u:1000:r--,g::r--,m::r--,o::---.
-static const char *text_of(const char *path, const char *kind)
-{
-    static char text[1000];
-    struct list list;
-    ssize_t length = getxattr(path, kind, &list, sizeof list);
-    if (length < 0)
-        return errno == ENODATA ? "none" : errno == EOPNOTSUPP ? "not supported" : "other error";
-    char *at = text;
-    for (int i = 0; i < (length - 4) / 8; i++) {
-        struct entry *entry = &list.entries[i];
-        char tag = entry->tag < 4 ? 'u' : entry->tag < 16 ? 'g' : entry->tag == MASK ? 'm' : 'o';
-        at += sprintf(at, "%s%c:%d:%o", i ? "," : "", tag, (int)entry->id, entry->permissions);
-    }
-    *at = 0;
-    return text;
-}
-
-static void show(const char *name, const char *path)
-{
-    char text[1200], label[100];
-    struct stat stat;
-    REQUIRE(lstat(path, &stat) == 0);
-    snprintf(text, sizeof text, "%o %s", stat.st_mode, text_of(path, ACCESS));
-    check_line("%s: %s\n", name, text);
-    if (S_ISDIR(stat.st_mode)) {
-        snprintf(label, sizeof label, "%s-default", name);
-        check_line("%s: %s\n", label, text_of(path, DEFAULT));
-    }
-}
-
-// What somebody may do with a file, as access(2) says.
-static void show_rights(const char *name, const char *path, uid_t user, gid_t group, gid_t other_group)
-{
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        if (setgroups(other_group ? 1 : 0, &other_group) || setgid(group) || setuid(user))
-            _exit(100);
-        int rights = 0;
-        for (int want = 1; want < 8; want++)
-            if (access(path, want) == 0)
-                rights |= want;
-        int fd = open(path, O_RDONLY);
-        _exit(rights | (fd >= 0 ? 8 : 0));
-    }
-    int status;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    check_line("%s: %d\n", name, WEXITSTATUS(status));
-}
+#include "../acl.h"
 
 int main(void)
 {
@@ -195,6 +120,14 @@ int main(void)
     CHECK("opened", SET("closed", ACCESS, {OWNER, 7, NONE}, {USER, 1, 1000}, {OWNING_GROUP, 0, NONE}, {MASK, 7, NONE}, {OTHER, 0, NONE}));
     show_rights("opened-user", "closed/file", 1000, 1, 0);
     show_rights("opened-other", "closed/file", 1001, 1, 0);
+
+    // Read anew, where the file system is on a disk.
+    sync();
+    check_write_file("/proc/sys/vm/drop_caches", "2");
+    show("read-anew", "closed");
+    show_rights("read-anew-user", "closed/file", 1000, 1, 0);
+    show_rights("read-anew-other", "closed/file", 1001, 1, 0);
+    show("inner-anew", "directory/inner");
 
     char names[500];
     ssize_t length = listxattr("closed", names, sizeof names);
