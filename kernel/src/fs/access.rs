@@ -4,7 +4,7 @@ use bitflags::bitflags;
 use frame::Cx;
 use refs::SpinLock;
 
-use super::{FileKind, Inode, InodeFlags, VfsCaller};
+use super::{FileKind, Inode, InodeFlags, VfsCaller, acl};
 use crate::credentials::{Capability, CapabilitySet, Credentials, Gid, Uid};
 use crate::error::{Errno, Result};
 
@@ -99,6 +99,8 @@ impl<'cx> Subject<'cx> {
         let metadata = inode.metadata(cx);
         let granted = if self.is_user(metadata.uid) {
             metadata.mode >> 6
+        } else if let Some(permits) = acl::permits(inode, self, &metadata, want, cx)? {
+            if permits { want.bits() } else { 0 }
         } else if self.is_in(metadata.gid, cx) {
             metadata.mode >> 3
         } else {

@@ -2,13 +2,13 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
 use refs::TempRc;
 
 use super::access::{Subject, Want};
+use super::acl::{self, Acl, AclKind};
 use super::inode_file::{lost_group_bit, remove_file_capabilities, remove_privileges};
 use super::notify::{self, FileEvents};
 use super::{FileKind, Inode, InodeFlags, Mount, Timestamp, VfsCaller};
@@ -43,6 +43,8 @@ pub fn change_mode(
     if !subject.has(Capability::Fsetid) && !subject.is_in(group, cx) {
         permissions &= !abi::S_ISGID;
     }
+    let real = inode.ops.real_to_change(inode, Some(me), cx)?;
+    acl::mode_changed(real.as_ref().unwrap_or(inode), permissions, cx)?;
     Inode::change_where_kept(inode, me, cx, |metadata| {
         metadata.mode = inode.kind.mode_bits() | permissions;
         metadata.changed = Timestamp::now();
@@ -231,6 +233,9 @@ pub fn set_attribute(
     me: &impl VfsCaller,
     cx: &Cx,
 ) -> Step<()> {
+    if let Some(kind) = AclKind::of_attribute(name) {
+        return acl::set(mount, inode, kind, Acl::decode(value)?, me, cx);
+    }
     mount.check_writable(cx)?;
     inode.ops.may_change_metadata()?;
     if name == FileCapabilities::ATTRIBUTE {
@@ -263,6 +268,7 @@ pub fn put(inode: &Inode, name: &[u8], value: Option<&[u8]>, how: SetAttribute, 
     let Some(value) = value else {
         inode.ops.keep_attribute(inode, name, None, cx)?;
         there.remove(name);
+        inode.note_attributes(there);
         return Ok(());
     };
     let others: usize =
@@ -272,9 +278,7 @@ pub fn put(inode: &Inode, name: &[u8], value: Option<&[u8]>, how: SetAttribute, 
     }
     inode.ops.keep_attribute(inode, name, Some(value), cx)?;
     there.insert(name.to_vec(), value.to_vec());
-    if name == FileCapabilities::ATTRIBUTE {
-        inode.has_file_capabilities.store(true, Ordering::Relaxed);
-    }
+    inode.note_attributes(there);
     Ok(())
 }
 
@@ -283,6 +287,9 @@ pub fn put(inode: &Inode, name: &[u8], value: Option<&[u8]>, how: SetAttribute, 
 /// # Errors
 /// ENODATA, EOPNOTSUPP, EACCES.
 pub fn attribute(inode: &TempRc<'_, Inode>, name: &[u8], me: &impl VfsCaller, cx: &Cx) -> Step<Vec<u8>> {
+    if let Some(kind) = AclKind::of_attribute(name) {
+        return acl::get(inode, kind, cx);
+    }
     check_attribute(inode, name, Want::READ, me, cx)?;
     let kept = Inode::kept(inode, cx);
     let attributes = kept.attributes(cx)?;
@@ -301,6 +308,9 @@ pub fn remove_attribute(
     me: &impl VfsCaller,
     cx: &Cx,
 ) -> Step<()> {
+    if let Some(kind) = AclKind::of_attribute(name) {
+        return acl::set(mount, inode, kind, None, me, cx);
+    }
     mount.check_writable(cx)?;
     check_attribute(inode, name, Want::WRITE, me, cx)?;
     let kept = Inode::kept(inode, cx);

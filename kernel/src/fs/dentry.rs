@@ -8,10 +8,9 @@ use frame::Cx;
 use refs::TempRc;
 
 use super::access::{Subject, Want};
-use super::notify;
 use super::open::creation;
 use super::walk::{self, Found, WalkFlags};
-use super::{DeviceNumber, FileKind, Inode, InodeFlags, Location, Named, Path, Rename, VfsCaller};
+use super::{DeviceNumber, FileKind, Inode, InodeFlags, Location, Named, Path, Rename, VfsCaller, acl, notify};
 use crate::credentials::Capability;
 use crate::error::Errno;
 use crate::step::{Step, Stop};
@@ -84,7 +83,8 @@ pub fn make<'cx>(
         return Err(Errno::EPERM.into());
     }
     crate::memory::admit()?;
-    let mut what = creation(new.kind, new.permissions, &parent.inode, &subject, me, cx)?;
+    let inherited = acl::inherited(&parent.inode, new.kind, new.permissions, cx)?;
+    let mut what = creation(new.kind, new.permissions, &inherited, &parent.inode, &subject, me, cx)?;
     if new.kind == FileKind::Symlink {
         what.permissions = 0o777;
     }

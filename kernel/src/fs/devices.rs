@@ -75,7 +75,7 @@ fn create<'cx>(
     device: DeviceNumber,
     cx: &'cx Cx,
 ) -> Result<TempRc<'cx, Inode>> {
-    let what = Creation { kind, permissions, uid: 0, gid: 0, device, target: &[] };
+    let what = Creation { kind, permissions, uid: 0, gid: 0, device, target: &[], attributes: &[] };
     let made = at_once(directory.ops.create(directory, name, &what, cx))?;
     notify::created(directory, name, &made, cx);
     Ok(made)

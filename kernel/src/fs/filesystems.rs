@@ -156,6 +156,7 @@ fn devices(cx: &Cx) -> Result<Instance> {
                         gid: 0,
                         device: node.device,
                         target: &[],
+                        attributes: &[],
                     };
                     at_once(directory.ops.create(&directory, name, &what, cx))?
                 }
@@ -170,7 +171,7 @@ fn devices(cx: &Cx) -> Result<Instance> {
         .then(|| (FileKind::CharacterDevice, 0o600, "hwrng".into(), (drivers::HWRNG.major, drivers::HWRNG.minor)));
     for (kind, permissions, name, (major, minor)) in disks.chain(ports).chain(hwrng) {
         let device = DeviceNumber { major, minor };
-        let what = Creation { kind, permissions, uid: 0, gid: 0, device, target: &[] };
+        let what = Creation { kind, permissions, uid: 0, gid: 0, device, target: &[], attributes: &[] };
         at_once(root.ops.create(&root, name.as_bytes(), &what, cx))?;
     }
     for name in ["pts", "shm"] {
@@ -189,6 +190,7 @@ fn devices(cx: &Cx) -> Result<Instance> {
             gid: 0,
             device: Default::default(),
             target: target.as_bytes(),
+            attributes: &[],
         };
         at_once(root.ops.create(&root, name.as_bytes(), &what, cx))?;
     }

@@ -14,9 +14,11 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 
+use bitflags::bitflags;
 use frame::Cx;
 use refs::{SpinGuard, SpinLock, StrongRc, TempRc, WeakRc};
 
+use super::acl::AclKind;
 use super::inode_flags::InodeFlags;
 use super::leases::FileLeases;
 use super::locks::FileLocks;
@@ -70,6 +72,26 @@ impl Drop for WriteAccess<'_> {
 /// Extended attributes: values by name.
 pub type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
 
+bitflags! {
+    /// Which extended attributes a file has of those that decide about its use.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct NotedAttributes: u8 {
+        /// It gives a program capabilities, which writing to it takes away.
+        const CAPABILITIES = 1;
+        /// It has an access control list.
+        const ACCESS_ACL = 2;
+        /// It is a directory that has one for what is made in it.
+        const DEFAULT_ACL = 4;
+    }
+}
+
+/// Their names.
+const NOTED: [(&[u8], NotedAttributes); 3] = [
+    (FileCapabilities::ATTRIBUTE, NotedAttributes::CAPABILITIES),
+    (AclKind::Access.attribute(), NotedAttributes::ACCESS_ACL),
+    (AclKind::Default.attribute(), NotedAttributes::DEFAULT_ACL),
+];
+
 /// A file, whatever its names are.
 pub struct Inode {
     /// Its number, unique in its file system.
@@ -97,8 +119,8 @@ pub struct Inode {
     attributes: SpinLock<Option<Box<Attributes>>>,
     /// Whether they are still where the file system keeps them.
     must_load: AtomicBool,
-    /// Whether one of them gives a program capabilities, which writing to it takes away.
-    pub has_file_capabilities: AtomicBool,
+    /// [`NotedAttributes`].
+    noted: AtomicU8,
     /// [`InodeFlags`].
     flags: AtomicU8,
     metadata: SpinLock<Metadata>,
@@ -134,7 +156,7 @@ impl Inode {
             mounts: AtomicU32::new(0),
             attachment: SpinLock::new(None),
             attributes: SpinLock::new(None),
-            has_file_capabilities: AtomicBool::new(false),
+            noted: AtomicU8::new(0),
             flags: AtomicU8::new(0),
             metadata: SpinLock::new(metadata),
             is_kept: AtomicBool::new(false),
@@ -245,14 +267,44 @@ impl Inode {
         let loaded = self.ops.load_attributes(self, cx)?;
         let mut attributes = self.attributes.lock(cx);
         if self.must_load.load(Ordering::Relaxed) {
-            if !loaded.is_empty() {
-                let has_capabilities = loaded.iter().any(|(name, _)| name == FileCapabilities::ATTRIBUTE);
-                self.has_file_capabilities.store(has_capabilities, Ordering::Relaxed);
-                *attributes = Some(Box::new(loaded.into_iter().collect()));
-            }
-            self.must_load.store(false, Ordering::Release);
+            self.fill(&mut attributes, loaded);
         }
         Ok(())
+    }
+
+    /// Gives an inode that nobody knows yet its attributes.
+    pub fn begin_with_attributes(&mut self, attributes: Vec<(Vec<u8>, Vec<u8>)>) {
+        self.attributes.with(|own| self.fill(own, attributes));
+    }
+
+    fn fill(&self, own: &mut Option<Box<Attributes>>, attributes: Vec<(Vec<u8>, Vec<u8>)>) {
+        if !attributes.is_empty() {
+            let attributes = attributes.into_iter().collect();
+            self.note_attributes(&attributes);
+            *own = Some(Box::new(attributes));
+        }
+        self.must_load.store(false, Ordering::Release);
+    }
+
+    /// Which attributes it has of those that decide about its use.
+    #[inline(always)]
+    pub fn noted_attributes(&self) -> NotedAttributes {
+        NotedAttributes::from_bits_retain(self.noted.load(Ordering::Relaxed))
+    }
+
+    /// Notes that; its attributes, which are these, are locked.
+    pub(super) fn note_attributes(&self, attributes: &Attributes) {
+        let mut noted = NotedAttributes::empty();
+        for (name, note) in NOTED {
+            noted.set(note, attributes.contains_key(name));
+        }
+        self.noted.store(noted.bits(), Ordering::Relaxed);
+    }
+
+    /// Its attributes could not be read: who asks about access control lists tries again, and gets the error.
+    pub fn note_unreadable_attributes(&self) {
+        let lists = NotedAttributes::ACCESS_ACL | NotedAttributes::DEFAULT_ACL;
+        self.noted.store(lists.bits(), Ordering::Relaxed);
     }
 
     /// Mode, owner and group, for permission checks.

@@ -2,7 +2,6 @@
 //! place (O_PATH).
 
 use core::ops::Range;
-use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
@@ -10,6 +9,7 @@ use linux_raw_sys::general::{RLIMIT_FSIZE, S_ISGID, S_ISUID, S_IXGRP};
 use refs::{StrongRc, TempRc, Waker};
 
 use super::access::Subject;
+use super::inode::NotedAttributes;
 use super::{Events, File, FileEnd, Inode, Lseek, VfsCaller};
 use crate::block::{Depth, SyncProgress};
 use crate::credentials::{Capability, FileCapabilities};
@@ -89,7 +89,11 @@ fn remove_privileged_bits(inode: &Inode, mode: u32, group: u32, me: &dyn VfsCall
 #[inline(always)]
 pub fn remove_file_capabilities(inode: &Inode, cx: &Cx) -> Step<()> {
     inode.load_attributes(cx)?;
-    if inode.has_file_capabilities.load(Ordering::Relaxed) { remove_file_capabilities_now(inode, cx) } else { Ok(()) }
+    if inode.noted_attributes().contains(NotedAttributes::CAPABILITIES) {
+        remove_file_capabilities_now(inode, cx)
+    } else {
+        Ok(())
+    }
 }
 
 #[cold]
@@ -97,9 +101,9 @@ pub fn remove_file_capabilities(inode: &Inode, cx: &Cx) -> Step<()> {
 fn remove_file_capabilities_now(inode: &Inode, cx: &Cx) -> Step<()> {
     let mut attributes = inode.attributes(cx)?;
     inode.ops.keep_attribute(inode, FileCapabilities::ATTRIBUTE, None, cx)?;
-    inode.has_file_capabilities.store(false, Ordering::Relaxed);
     if let Some(attributes) = attributes.as_mut() {
         attributes.remove(FileCapabilities::ATTRIBUTE);
+        inode.note_attributes(attributes);
     }
     Ok(())
 }

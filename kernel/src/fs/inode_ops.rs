@@ -34,6 +34,8 @@ pub struct Creation<'a> {
     pub device: DeviceNumber,
     /// Where it leads, for a symbolic link.
     pub target: &'a [u8],
+    /// Its extended attributes, names and values: access control lists that it has from its directory.
+    pub attributes: &'a [(Vec<u8>, Vec<u8>)],
 }
 
 /// What rename(2) does where the new name is taken.
@@ -131,6 +133,11 @@ pub trait InodeOps: Any + Send + Sync {
     /// Keeps an extended attribute, `None` for none of that name, before the inode's own copy of them is changed. ENOSPC.
     fn keep_attribute(&self, _this: &Inode, _name: &[u8], _value: Option<&[u8]>, _cx: &Cx) -> Step<()> {
         Ok(())
+    }
+
+    /// Whether access control lists can be among them. They are loaded before anybody knows the inode, since whoever checks permissions cannot wait.
+    fn keeps_acls(&self) -> bool {
+        false
     }
 
     /// Whether what it shows is gone (a process that has ended): an [`InodeCache`](super::InodeCache) then makes a new one.

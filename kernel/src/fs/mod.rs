@@ -8,6 +8,7 @@
 //! ```
 
 pub mod access;
+pub mod acl;
 pub mod anonymous;
 pub mod attributes;
 mod caller;

@@ -7,6 +7,7 @@ use linux_raw_sys::general;
 use refs::{StrongRc, TempRc, WeakRc};
 
 use super::access::{Subject, Want};
+use super::acl::{self, Inherited};
 use super::inode_file::{DirectoryFile, PlaceFile, remove_privileges};
 use super::notify::{self, FileEvents};
 use super::walk::{self, WalkFlags};
@@ -58,6 +59,7 @@ impl OpenHow {
 pub fn creation<'a>(
     kind: FileKind,
     permissions: u32,
+    inherited: &'a Inherited,
     directory: &Inode,
     subject: &Subject<'_>,
     me: &(impl VfsCaller + ?Sized),
@@ -67,7 +69,8 @@ pub fn creation<'a>(
     let umask = me.fs(cx)?.umask.load(core::sync::atomic::Ordering::Relaxed);
     let mut gid = subject.gid.number();
     let (mode, _, group) = directory.access_bits(cx);
-    let mut lost = umask & 0o777;
+    let mut lost = if inherited.permissions.is_some() { 0 } else { umask & 0o777 };
+    let permissions = inherited.permissions.unwrap_or(permissions);
     let mut gained = 0;
     if mode & general::S_ISGID != 0 {
         gid = group;
@@ -82,7 +85,15 @@ pub fn creation<'a>(
         }
     }
     let permissions = permissions & !lost | gained;
-    Ok(Creation { kind, permissions, uid: subject.uid.number(), gid, device: DeviceNumber::default(), target: &[] })
+    Ok(Creation {
+        kind,
+        permissions,
+        uid: subject.uid.number(),
+        gid,
+        device: DeviceNumber::default(),
+        target: &[],
+        attributes: &inherited.attributes,
+    })
 }
 
 /// Opens a path, short of waiting for the other end of a FIFO.
@@ -133,7 +144,8 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller
             subject.check(&parent.inode, Want::WRITE | Want::EXECUTE, cx)?;
             let may_write = parent.mount.check_writable(cx)?;
             crate::memory::admit()?;
-            let what = creation(FileKind::Regular, how.permissions, &parent.inode, &subject, me, cx)?;
+            let inherited = acl::inherited(&parent.inode, FileKind::Regular, how.permissions, cx)?;
+            let what = creation(FileKind::Regular, how.permissions, &inherited, &parent.inode, &subject, me, cx)?;
             let inode = match parent.inode.ops.create(&parent.inode, &found.name, &what, cx) {
                 // Another core was first.
                 Err(Stop::Error(Errno::EEXIST)) if !exclusive => return Err(Stop::Again),
@@ -307,7 +319,8 @@ fn open_temporary(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCalle
     subject.check(&at.inode, Want::WRITE | Want::EXECUTE, cx)?;
     let may_write = at.mount.check_writable(cx)?;
     crate::memory::admit()?;
-    let what = creation(FileKind::Regular, how.permissions, &at.inode, &subject, me, cx)?;
+    let inherited = acl::inherited(&at.inode, FileKind::Regular, how.permissions, cx)?;
+    let what = creation(FileKind::Regular, how.permissions, &inherited, &at.inode, &subject, me, cx)?;
     let inode = at.inode.ops.create_nameless(&at.inode, &what, cx)?;
     // Owned here until the description owns it.
     let path = Path { mount: at.mount.clone(), inode: inode.get(cx) };

@@ -220,6 +220,7 @@ fn make<'cx>(
                 gid: attributes.gid,
                 device: entry.device,
                 target: entry.target,
+                attributes: &[],
             };
             if kind == FileKind::Symlink && (entry.target.is_empty() || entry.target.contains(&0)) {
                 return Err(Errno::EINVAL);
@@ -314,6 +315,7 @@ pub fn make_directory<'cx>(
         gid: 0,
         device: DeviceNumber::default(),
         target: &[],
+        attributes: &[],
     };
     at_once(directory.ops.create(directory, name, &what, cx))
 }

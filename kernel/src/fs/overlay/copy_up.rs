@@ -117,6 +117,7 @@ fn make_like(own: &Below, me: Option<&dyn VfsCaller>, cx: &Cx) -> Step<Temporary
         gid: metadata.gid,
         device: lower.device,
         target: &target,
+        attributes: &[],
     };
     let temporary = Temporary::make(&own.overlay, &what, cx)?;
     let upper = temporary.inode.get(cx);

@@ -36,6 +36,7 @@ pub const WHITEOUT: Creation<'static> = Creation {
     gid: 0,
     device: DeviceNumber { major: 0, minor: 0 },
     target: &[],
+    attributes: &[],
 };
 
 impl Temporary {
@@ -194,6 +195,7 @@ const OWN_DIRECTORY: Creation<'static> = Creation {
     gid: 0,
     device: DeviceNumber { major: 0, minor: 0 },
     target: &[],
+    attributes: &[],
 };
 
 /// Notes that the overlay with this work directory is volatile.

@@ -58,6 +58,7 @@ impl Format for Erofs {
 
     const CAN_BE_WRITTEN: bool = false;
     const HAS_FLAGS: bool = false;
+    const HAS_ACLS: bool = true;
     const MAGIC: u32 = MAGIC;
 
     fn block_bytes(&self) -> u32 {

@@ -634,6 +634,7 @@ impl Format for Exfat {
     const NUMBERS_STAY: bool = false;
     const HAS_HOLES: bool = false;
     const HAS_FLAGS: bool = false;
+    const HAS_ACLS: bool = false;
     const WRITES_THROUGH_DISK: bool = true;
     const MAGIC: u32 = 0x2011_bab0;
 

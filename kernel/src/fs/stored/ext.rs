@@ -133,6 +133,7 @@ impl Format for Ext {
 
     const CAN_BE_WRITTEN: bool = true;
     const HAS_FLAGS: bool = true;
+    const HAS_ACLS: bool = true;
     const MAGIC: u32 = 0xef53;
 
     fn open(view: &View<'_>, bytes: u64, to_write: bool, _options: &[u8], _: &mut ()) -> Said<Self> {
@@ -438,6 +439,14 @@ fn new_inode(what: &Creation<'_>, now: Time) -> NewInode {
     }
 }
 
+/// Gives a new inode the attributes that it is to have.
+fn give_attributes<B: Blocks>(tx: &mut Transaction<'_, B>, made: &mut Inode, what: &Creation<'_>) -> Said<()> {
+    for (name, value) in what.attributes {
+        tx.set_attribute(made, name, value, SetMode::Any)?;
+    }
+    Ok(())
+}
+
 fn keep<B: Blocks>(
     tx: &mut Transaction<'_, B>,
     number: u32,
@@ -512,16 +521,18 @@ fn change<B: Blocks>(
     Ok(match *what {
         Change::Create(directory, name, what) => {
             let (directory, new) = (inode_number(directory)?, new_inode(what, tx.now()));
-            let made = match what.kind {
+            let mut made = match what.kind {
                 FileKind::Symlink => tx.symlink(directory, name, what.target, &new)?,
                 _ => tx.create(directory, name, &new)?,
             };
+            give_attributes(tx, &mut made, what)?;
             let number = made.number();
             done.made = Some((number.into(), made));
             [number, directory, 0, 0]
         }
         Change::CreateNameless(directory, what) => {
-            let made = tx.create_unnamed(inode_number(directory)?, &new_inode(what, tx.now()))?;
+            let mut made = tx.create_unnamed(inode_number(directory)?, &new_inode(what, tx.now()))?;
+            give_attributes(tx, &mut made, what)?;
             let number = made.number();
             done.made = Some((number.into(), made));
             [number, 0, 0, 0]

@@ -28,6 +28,9 @@ pub enum Problem {
     Unsupported(&'static str),
 }
 
+/// Extended attributes: names and values.
+pub type Attributes = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// What a format says.
 pub type Said<T> = Result<T, Problem>;
 
@@ -204,6 +207,8 @@ pub trait Format: Send + Sync + Sized + 'static {
     const WRITES_THROUGH_DISK: bool = false;
     /// Whether its inodes have flags that can be set.
     const HAS_FLAGS: bool;
+    /// Whether access control lists can be among the attributes of its files.
+    const HAS_ACLS: bool;
     /// Its magic number in statfs(2).
     const MAGIC: u32;
 
@@ -294,7 +299,7 @@ pub trait Format: Send + Sync + Sized + 'static {
     }
 
     /// The extended attributes of a file.
-    fn attributes(&self, node: &Self::Node, view: &View<'_>) -> Said<Vec<(Vec<u8>, Vec<u8>)>>;
+    fn attributes(&self, node: &Self::Node, view: &View<'_>) -> Said<Attributes>;
 
     /// The number of a name's inode. `Errno(ENOENT)`.
     fn look_up(&self, directory: &Self::Node, name: &[u8], view: &View<'_>) -> Said<u64>;

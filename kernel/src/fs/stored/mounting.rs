@@ -338,7 +338,12 @@ impl<F: Format> Mounting<F> {
         let root = {
             let volume = volume.get(cx);
             let number = volume.format.root();
-            volume.enter(number, None, node, metadata, cx)?.share().ok_or(Errno::ENOENT)?
+            {
+                let attributes = volume.attributes_with_acls(&node, cx)?;
+                volume.enter(number, None, node, metadata, attributes, cx)?
+            }
+            .share()
+            .ok_or(Errno::ENOENT)?
         };
         let volume_name = volume.downgrade();
         if is_written {

@@ -358,7 +358,7 @@ impl<F: Format> InodeOps for Node<F> {
         self.take_directory(this, &done, now, cx);
         let (number, node) = done.made.take().ok_or(Errno::EIO)?;
         let metadata = *done.of(number).ok_or(Errno::EIO)?;
-        let inode = volume.enter(number, Some((this, name)), node, metadata, cx)?;
+        let inode = volume.enter(number, Some((this, name)), node, metadata, Some(what.attributes.to_vec()), cx)?;
         Self::inherit_flags(this, &inode)?;
         Ok(inode)
     }
@@ -369,7 +369,8 @@ impl<F: Format> InodeOps for Node<F> {
         let (number, node) = done.made.take().ok_or(Errno::EIO)?;
         let metadata = *done.of(number).ok_or(Errno::EIO)?;
         let name = alloc::format!("#{number}");
-        let inode = volume.make(number, Some((this, name.as_bytes())), node, metadata, cx)?;
+        let inode =
+            volume.make(number, Some((this, name.as_bytes())), node, metadata, Some(what.attributes.to_vec()), cx)?;
         inode.dentry.lock(cx).is_removed = true;
         let node = Self::of(&inode)?;
         node.is_nameless.store(true, Ordering::Relaxed);
@@ -555,6 +556,10 @@ impl<F: Format> InodeOps for Node<F> {
 
     fn keeps_attributes(&self) -> bool {
         true
+    }
+
+    fn keeps_acls(&self) -> bool {
+        F::HAS_ACLS
     }
 
     fn load_attributes(&self, _this: &Inode, cx: &Cx) -> Step<Vec<(Vec<u8>, Vec<u8>)>> {

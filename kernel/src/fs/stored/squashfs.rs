@@ -135,6 +135,7 @@ impl Format for Squash {
 
     const CAN_BE_WRITTEN: bool = false;
     const HAS_FLAGS: bool = false;
+    const HAS_ACLS: bool = false;
     const MAGIC: u32 = MAGIC;
 
     fn block_bytes(&self) -> u32 {

@@ -9,7 +9,7 @@ use frame::Cx;
 use frame::mm::{Reader, Writer};
 use refs::{SpinLock, StrongRc, TempRc, Waker, WeakRc};
 
-use super::format::{Change, Done, Said};
+use super::format::{Attributes, Change, Done, Said};
 use super::journal::Journal;
 use super::node::Node;
 use super::state::{Desk, State};
@@ -345,7 +345,23 @@ impl<F: Format> Volume<F> {
             // It was deleted just now.
             return Err(Errno::ENOENT.into());
         }
-        Ok(self.enter(number, Some((parent, name)), node, metadata, cx)?)
+        let attributes = self.attributes_with_acls(&node, cx)?;
+        Ok(self.enter(number, Some((parent, name)), node, metadata, attributes, cx)?)
+    }
+
+    /// The attributes of a file where access control lists can be among them, which must be known with it.
+    ///
+    /// # Errors
+    /// As for [`ask`](Self::ask), but for what is wrong with them: that is told who asks for them (`None`).
+    pub(super) fn attributes_with_acls(&self, node: &F::Node, cx: &Cx) -> Step<Option<Attributes>> {
+        if !F::HAS_ACLS {
+            return Ok(None);
+        }
+        match self.ask(cx, |format, view| format.attributes(node, view)) {
+            Ok(attributes) => Ok(Some(attributes)),
+            Err(Stop::Error(_)) => Ok(None),
+            Err(stop) => Err(stop),
+        }
     }
 
     pub(super) fn enter<'cx>(
@@ -354,19 +370,21 @@ impl<F: Format> Volume<F> {
         place: Option<(&TempRc<'cx, Inode>, &[u8])>,
         node: F::Node,
         metadata: crate::fs::Metadata,
+        attributes: Option<Attributes>,
         cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
         crate::memory::admit()?;
-        self.inodes.get_or_insert(number, cx, || self.make(number, place, node, metadata, cx))
+        self.inodes.get_or_insert(number, cx, || self.make(number, place, node, metadata, attributes, cx))
     }
 
-    /// Makes an inode, which nobody knows yet.
+    /// Makes an inode, which nobody knows yet. Of `attributes`, see [`attributes_with_acls`](Self::attributes_with_acls).
     pub(super) fn make<'cx>(
         &self,
         number: u64,
         place: Option<(&TempRc<'cx, Inode>, &[u8])>,
         node: F::Node,
         metadata: crate::fs::Metadata,
+        attributes: Option<Attributes>,
         cx: &'cx Cx,
     ) -> Result<Inode> {
         let file_system = self.file_system.upgrade(cx)?.share().ok_or(Errno::EIO)?;
@@ -375,8 +393,13 @@ impl<F: Format> Volume<F> {
         let is_written = self.format.is_written();
         let flags = self.format.flags(&node);
         let ops = Box::new(Node::new(self, (number, node), parent, &metadata, cx));
-        let inode = Inode::new(file_system, number, metadata, dentry, ops);
+        let mut inode = Inode::new(file_system, number, metadata, dentry, ops);
         inode.set_flags(flags);
+        match attributes {
+            Some(attributes) => inode.begin_with_attributes(attributes),
+            None if F::HAS_ACLS => inode.note_unreadable_attributes(),
+            None => {}
+        }
         if is_written {
             inode.begin_keeping();
         }

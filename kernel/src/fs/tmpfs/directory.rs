@@ -151,6 +151,10 @@ fn change_links(directory: &Inode, difference: i32, cx: &Cx) {
 }
 
 impl InodeOps for Directory {
+    fn keeps_acls(&self) -> bool {
+        true
+    }
+
     fn has_flags(&self) -> bool {
         true
     }
@@ -212,9 +216,11 @@ impl InodeOps for Directory {
             _ => Box::new(Node { _ticket: Ticket::take(&this.file_system)? }),
         };
         let number = file_system.next_inode();
-        let inode = StrongRc::new(Inode::new(this.file_system.share(), number, metadata, Dentry::new(this, name), ops));
+        let mut inode = Inode::new(this.file_system.share(), number, metadata, Dentry::new(this, name), ops);
+        inode.begin_with_attributes(what.attributes.to_vec());
+        inode.set_flags(this.flags() & InodeFlags::INHERITED);
+        let inode = StrongRc::new(inode);
         let made = inode.downgrade();
-        inode.get(cx).set_flags(this.flags() & InodeFlags::INHERITED);
         self.enter(this, name, inode, cx)?;
         if what.kind == FileKind::Directory {
             change_links(this, 1, cx);
@@ -229,7 +235,8 @@ impl InodeOps for Directory {
         let ops = Box::new(RegularFile::unnamed(Ticket::take(&this.file_system)?));
         let mut dentry = Dentry::new(this, alloc::format!("#{number}").as_bytes());
         dentry.is_removed = true;
-        let inode = Inode::new(this.file_system.share(), number, metadata, dentry, ops);
+        let mut inode = Inode::new(this.file_system.share(), number, metadata, dentry, ops);
+        inode.begin_with_attributes(what.attributes.to_vec());
         inode.set_flags(this.flags() & InodeFlags::INHERITED);
         Ok(StrongRc::new(inode))
     }
@@ -441,6 +448,10 @@ struct Node {
 }
 
 impl InodeOps for Node {
+    fn keeps_acls(&self) -> bool {
+        true
+    }
+
     fn has_flags(&self) -> bool {
         true
     }

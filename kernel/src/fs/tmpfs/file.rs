@@ -217,6 +217,10 @@ impl Drop for RegularFile {
 }
 
 impl InodeOps for RegularFile {
+    fn keeps_acls(&self) -> bool {
+        true
+    }
+
     fn has_flags(&self) -> bool {
         true
     }
