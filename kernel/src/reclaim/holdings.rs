@@ -468,6 +468,22 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_kept_once_the_keeper_has_ended_even_if_somebody_comes_then() {
+        let tree = tree();
+        let above = tree.root().child(Limits::bound(u64::MAX)).expect("above");
+        let own = above.child(Limits::bound(u64::MAX)).expect("its own");
+        let keeper = Keeper::new(payer(*own));
+        let late = keeper.payer.share();
+        drop((keeper, own));
+        // On another core somebody came into the group just before.
+        late.keep_if(|| true);
+        let mut table = table_of_pipes(0, &late);
+        table.end_for_next();
+        assert_eq!(late.with_table_to_keep(|_| ()), None);
+        assert_eq!(above.usage().map(|usage| usage.current), Some(0));
+    }
+
+    #[test]
     fn what_outlives_its_group_stays_charged_to_those_above() {
         let tree = tree();
         let above = tree.root().child(Limits::bound(5 * super::super::assumed(Held::Message))).expect("above");
