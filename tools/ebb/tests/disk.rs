@@ -288,7 +288,11 @@ fn a_direct_read_of_a_file_that_fails_leaves_nothing_behind() {
     fs::create_dir(&files).expect("a directory can be made");
     fs::write(files.join("f"), &bytes).expect("there is room");
     let disk = directory.path().join("ext4").to_str().expect("text").to_owned();
-    let made = Command::new("/usr/sbin/mke2fs").args(["-q", "-F", "-t", "ext4", "-d"]).arg(&files).args([&disk, "32M"]).status();
+    let made = Command::new("/usr/sbin/mke2fs")
+        .args(["-q", "-F", "-t", "ext4", "-d"])
+        .arg(&files)
+        .args([&disk, "32M"])
+        .status();
     assert!(made.expect("mke2fs is installed (`make setup`)").success());
     let page = &bytes[700 * 4096..701 * 4096];
     let at = fs::read(&disk).expect("it is there").chunks(4096).position(|other| other == page).expect("the page");

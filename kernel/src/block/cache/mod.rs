@@ -367,9 +367,8 @@ impl Cache {
         if let Some(number) = work.kind.number() {
             content.is_over(number);
         }
-        match (&work.kind, outcome) {
-            (Kind::Write(_) | Kind::WritePast(_), Err(error)) => self.note_failure(error),
-            _ => {}
+        if let (Kind::Write(_) | Kind::WritePast(_), Err(error)) = (&work.kind, outcome) {
+            self.note_failure(error);
         }
         drop(content);
         if let Kind::ReadPast(_, passage) = work.kind {
