@@ -42,9 +42,11 @@ type OfGroup = Bundle<'static, Held, { Held::Group as usize }, 2>;
 /// ENOMEM: there is no room.
 fn charge_group(budget: Budget<'static, Held>, counts: [u32; 2]) -> Result<OfGroup> {
     let charge = || Bundle::charge(budget, counts);
-    charge()
-        .or_else(|denied| if reclaim::give_all_kept_back() { charge() } else { Err(denied) })
-        .map_err(|_| Errno::ENOMEM)
+    let charged = charge().or_else(|denied| if reclaim::give_all_kept_back() { charge() } else { Err(denied) });
+    charged.map_err(|denied| {
+        reclaim::note_denied(Some(budget), denied);
+        Errno::ENOMEM
+    })
 }
 
 /// A budget, and in it what the kill of an empty group takes.

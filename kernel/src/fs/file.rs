@@ -9,14 +9,14 @@ use bitflags::bitflags;
 use frame::Cx;
 use frame::cpu::{Count, MAX_CORES};
 use frame::mm::{Reader, Writer};
-use refs::{SpinGuard, SpinLock, StrongRc, TempRc, Waker};
+use refs::{SpinGuard, SpinLock, StrongRc, TempRc, Waker, WeakRc};
 
 use super::fasync::{Registration, SignalTarget};
 use super::file_end::{OtherEnd, UnseenEnd};
 use super::inode_file::InodeFile;
 use super::notify::{self, dnotify};
 use super::{FileEnd, FileKind, Inode, Location, VfsCaller};
-use crate::block::{Depth, DirectRead, SyncProgress};
+use crate::block::{Cache, Depth, DirectRead, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::memory::{BackingObject, Mappable, Pages, object_bytes};
 use crate::reclaim::Held;
@@ -214,6 +214,11 @@ pub trait File: Any + Send + Sync {
         _cx: &Cx,
     ) -> Step<usize> {
         Ok(0)
+    }
+
+    /// Past which cache a device may take what [`write`](Self::write) gives it, from the caller's memory: whoever ends a call without a [`sync`](Self::sync) waits until that is over.
+    fn passed(&self, _cx: &Cx) -> Option<WeakRc<Cache>> {
+        None
     }
 
     /// Whether what one write(2) gives it comes in one, however many steps that takes, and others' writes wait meanwhile.

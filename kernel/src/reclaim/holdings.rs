@@ -97,9 +97,9 @@ impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
                 Err(_) if self.payer.give_kept_back() => {}
                 Err(_) if self.pay_with_spare(class, missing) => break,
                 Err(_) if give_all_kept_back() => {}
-                Err(_) => {
+                Err(denied) => {
                     self.counts[Self::place(class)] -= more;
-                    super::note_denied();
+                    super::note_denied(self.charges.budget(), denied);
                     return Err(Errno::ENOMEM);
                 }
             }
@@ -229,8 +229,8 @@ impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
         match payer.charge(self.counts) {
             Ok(charges) => self.pay_by(charges, payer),
             Err(Denied::Ended) => {}
-            Err(_) => {
-                super::note_denied();
+            Err(denied) => {
+                super::note_denied(payer.budget(), denied);
                 return Err(Errno::ENOMEM);
             }
         }
@@ -453,11 +453,33 @@ mod tests {
         one.payer.keep_if(|| true);
         table_of_pipes(8, &one.payer).end_for_next();
         let mut needs = table_of_pipes(0, &other.payer);
+        let denied = || above.usage().map(|usage| usage.denied);
         assert_eq!(needs.add(Held::Pipe, 5), Ok(()));
         table_of_pipes(4, &one.payer).end_for_next();
         let begins = table_of_pipes(3, &other.payer);
+        assert_eq!(denied(), Some(0), "what was given in the end was not denied");
         assert_eq!(needs.add(Held::Pipe, 3), Err(Errno::ENOMEM));
-        drop((needs, begins));
+        assert_eq!(denied(), Some(1));
+        let mut many = OfDescriptors::default();
+        many.add(Held::Pipe, 11).expect("nobody refuses");
+        assert_eq!((many.begin(&other.payer), denied()), (Err(Errno::ENOMEM), Some(2)));
+        drop((needs, begins, many));
+        assert_eq!(above.usage().map(|usage| usage.current), Some(0));
+    }
+
+    #[test]
+    fn nothing_is_kept_once_the_keeper_has_ended_even_if_somebody_comes_then() {
+        let tree = tree();
+        let above = tree.root().child(Limits::bound(u64::MAX)).expect("above");
+        let own = above.child(Limits::bound(u64::MAX)).expect("its own");
+        let keeper = Keeper::new(payer(*own));
+        let late = keeper.payer.share();
+        drop((keeper, own));
+        // On another core somebody came into the group just before.
+        late.keep_if(|| true);
+        let mut table = table_of_pipes(0, &late);
+        table.end_for_next();
+        assert_eq!(late.with_table_to_keep(|_| ()), None);
         assert_eq!(above.usage().map(|usage| usage.current), Some(0));
     }
 

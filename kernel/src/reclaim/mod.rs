@@ -32,7 +32,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
-use groups::Tree;
+use groups::{Budget, Denied, Tree};
 use refs::{WaitList, Waker};
 use tasks::StaticRef;
 
@@ -68,9 +68,12 @@ static DENIALS: AtomicU64 = AtomicU64::new(0);
 /// Who waits for the next time.
 static WATCHERS: WaitList = WaitList::new();
 
-/// Something was refused.
+/// Something was refused for good: all that could be given back for it was.
 #[cold]
-fn note_denied() {
+pub fn note_denied(budget: Option<Budget<'static, Held>>, denied: Denied) {
+    if let Some(budget) = budget {
+        budget.count_refusal(denied);
+    }
     DENIALS.fetch_add(1, Ordering::SeqCst);
     WATCHERS.wake_all();
 }

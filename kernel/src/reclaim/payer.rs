@@ -73,8 +73,9 @@ impl Keeper {
 }
 
 impl Drop for Keeper {
-    /// Nothing is kept any more.
+    /// Nothing is kept any more, whoever comes.
     fn drop(&mut self) {
+        self.payer.with_kept(|kept| kept.is_over = true);
         self.payer.keep_if(|| false);
         let own = KEEPERS.with(|keepers| keepers.remove(&self.at));
         drop(own);
@@ -86,6 +87,8 @@ struct Kept {
     charges: Bundle<'static, Held, 0, { <[Held]>::len(Held::ALL) }>,
     /// No more of each class than this.
     most: u32,
+    /// Its keeper has ended, so nobody would ask for what it keeps.
+    is_over: bool,
     table: ChargedTable,
 }
 
@@ -116,7 +119,7 @@ impl Payer {
 
     /// A budget below that of `above`.
     pub fn new(budget: Budget<'static, Held>, above: Payer) -> Self {
-        let kept = Kept { charges: Bundle::empty(budget), most: 0, table: ChargedTable::NONE };
+        let kept = Kept { charges: Bundle::empty(budget), most: 0, is_over: false, table: ChargedTable::NONE };
         let keeps_any = AtomicBool::new(false);
         Payer(Some(StrongRc::new(Level { budget, above, kept: SpinLock::new(kept), keeps_any })))
     }
@@ -225,7 +228,7 @@ impl Payer {
     pub fn keep_if(&self, is_anybody: impl FnOnce() -> bool + Send) {
         let keeps = self.with_kept(|kept| {
             // Asked here: whoever comes last knows.
-            kept.most = if is_anybody() { MOST_KEPT } else { 0 };
+            kept.most = if is_anybody() && !kept.is_over { MOST_KEPT } else { 0 };
             kept.most > 0
         });
         if keeps == Some(false) {

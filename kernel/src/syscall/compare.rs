@@ -32,9 +32,11 @@ const DIFFERENT: usize = 3;
 
 fn kcmp(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (one, other) = (thread(args.int(0), cx)?, thread(args.int(1), cx)?);
-    if !me.may_trace(&one, TraceAs::Real, cx)? || !me.may_trace(&other, TraceAs::Real, cx)? {
-        return Err(Errno::EPERM.into());
-    }
+    let check = || {
+        let may_be_seen = me.may_trace(&one, TraceAs::Real, cx)? && me.may_trace(&other, TraceAs::Real, cx)?;
+        if may_be_seen { Ok(()) } else { Err(Errno::EPERM) }
+    };
+    check()?;
     let is_same = match args.int(2) as u32 {
         FILE => file(&one, args.int(3), cx)? == file(&other, args.int(4), cx)?,
         MEMORY => of_both(&one, &other, |thread| thread.space.lock(cx).as_ref().map(StrongRc::downgrade)),
@@ -49,6 +51,8 @@ fn kcmp(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         IO_CONTEXT | UNDO_LIST => true,
         _ => return Err(Errno::EINVAL.into()),
     };
+    // Once more: by execve(2) one of them may have got more rights, and other things, in between.
+    check()?;
     Ok(if is_same { SAME } else { DIFFERENT })
 }
 

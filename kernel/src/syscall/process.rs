@@ -274,10 +274,11 @@ fn pidfd_getfd(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if thread.files.lock(cx).is_none() {
         return Err(Errno::ESRCH.into());
     }
-    if !me.may_trace(&thread, TraceAs::Real, cx)? {
-        return Err(Errno::EPERM.into());
-    }
+    let check = || if me.may_trace(&thread, TraceAs::Real, cx)? { Ok(()) } else { Err(Errno::EPERM) };
+    check()?;
     let file = super::compare::share_file(&thread, args.int(1), cx)?;
+    // Once more: by execve(2) it may have got more rights in between, and opened with them what it is.
+    check()?;
     Ok(reserve_fd(me, cx)?.fill_shared(file, FdFlags::CLOSE_ON_EXEC, cx))
 }
 

@@ -139,10 +139,17 @@ impl<'t, C: Class> Budget<'t, C> {
         Ok(Charge::new(self, class, count))
     }
 
+    /// Counts a refusal of a [`Bundle`](crate::Bundle) that it was charged for in vain: of its own, or of a budget above it. Nothing else is left to be given back for that.
+    pub fn count_refusal(self, denied: Denied) {
+        if let Denied::Full { depth } = denied {
+            self.tree.with(|nodes| nodes.count_refusal(self.name, depth));
+        }
+    }
+
     /// Makes a budget below it.
     pub fn child(self, limits: Limits) -> Result<OwnedBudget<'t, C>, Denied> {
         let tree = self.tree;
-        let made = tree.with(|nodes| nodes.make(self.name, limits).map_err(|refusal| tree.learn(refusal)));
+        let made = tree.with(|nodes| nodes.make(self.name, limits).map_err(|refusal| tree.refuse(nodes, refusal)));
         made.map(|name| OwnedBudget { budget: Budget::new(tree, name) })
     }
 

@@ -9,6 +9,8 @@ use crate::{Budget, Class, Denied};
 /// So many objects of each of `N` classes are charged to a budget and to all above it: of those from the class with the index `FIRST` on. Dropping it gives all of that back, unless the budget has
 /// ended meanwhile.
 ///
+/// What is refused may be asked for again, when something else was given back for it; so a refusal counts ([`Usage::denied`](crate::Usage)) when whoever asks says that it is the last word ([`Budget::count_refusal`]).
+///
 /// One that [nobody](Self::of_nobody) is charged for covers as many objects as there can be: whoever compares what there is with what is charged for need not know whether somebody is.
 ///
 /// ```
@@ -64,7 +66,8 @@ impl<'t, C: Class, const FIRST: usize, const N: usize> Bundle<'t, C, FIRST, N> {
     /// As for [`Budget::charge`].
     pub fn charge(budget: Budget<'t, C>, counts: [u32; N]) -> Result<Self, Denied> {
         if is_some(&counts) {
-            budget.tree().admit_all(budget.name(), Counts { first: FIRST, counts: &counts })?;
+            let (tree, counts) = (budget.tree(), Counts { first: FIRST, counts: &counts });
+            tree.with(|nodes| nodes.admit_all(budget.name(), counts).map_err(|refusal| tree.learn(refusal)))?;
         }
         Ok(Bundle { budget: Some(budget), counts })
     }
@@ -153,7 +156,8 @@ impl<'t, C: Class, const FIRST: usize, const N: usize> Bundle<'t, C, FIRST, N> {
     pub fn grow(&mut self, class: C, more: u32) -> Result<(), Denied> {
         let Some(budget) = self.budget else { return Ok(()) };
         let count = self.count(class).checked_add(more).ok_or(Denied::Full { depth: 0 })?;
-        budget.tree().admit(budget.name(), class, more)?;
+        let tree = budget.tree();
+        tree.with(|nodes| nodes.admit(budget.name(), class, more).map_err(|refusal| tree.learn(refusal)))?;
         *self.count_mut(class) = count;
         Ok(())
     }

@@ -80,7 +80,9 @@ impl<'t, C: Class> Charge<'t, C> {
             return Err(Denied::Ended);
         }
         let (from, class, count) = (self.budget.name(), self.class, self.count);
-        tree.with(|nodes| nodes.transfer(from, to.name(), class, count).map_err(|refusal| tree.learn(refusal)))?;
+        tree.with(|nodes| {
+            nodes.transfer(from, to.name(), class, count).map_err(|refusal| tree.refuse(nodes, refusal))
+        })?;
         self.budget = to;
         Ok(())
     }

@@ -92,7 +92,7 @@ impl<'t, C: Class> Stock<'t, C> {
                 // What it holds itself, of other classes, may be what is missing.
                 tree.learn(refusal);
                 self.look(nodes);
-                self.take(nodes, class, count).map_err(|refusal| tree.learn(refusal))
+                self.take(nodes, class, count).map_err(|refusal| tree.refuse(nodes, refusal))
             })?;
             self.spare.as_mut()[class.index()] += taken - count;
             Ok(())

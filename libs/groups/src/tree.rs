@@ -119,12 +119,15 @@ impl<C: Class> Tree<C> {
 
     /// Charges a node and its ancestors, or nobody.
     pub(crate) fn admit(&self, name: NodeName, class: C, count: u32) -> Result<(), Denied> {
-        self.with(|nodes| nodes.admit(name, class, count).map_err(|refusal| self.learn(refusal)))
+        self.with(|nodes| nodes.admit(name, class, count).map_err(|refusal| self.refuse(nodes, refusal)))
     }
 
-    /// Charges a node and its ancestors for objects of several classes, or nobody.
-    pub(crate) fn admit_all(&self, name: NodeName, counts: Counts<'_>) -> Result<(), Denied> {
-        self.with(|nodes| nodes.admit_all(name, counts).map_err(|refusal| self.learn(refusal)))
+    /// As [`learn`](Self::learn), where nothing can be given back for what is wanted: the refusal counts.
+    pub(crate) fn refuse(&self, nodes: &mut Nodes<C>, refusal: Refusal) -> Denied {
+        if let Some(node) = refusal.by.and_then(|index| nodes.all.get_mut(index)) {
+            node.denied += 1;
+        }
+        self.learn(refusal)
     }
 
     /// Has stocks give back what they hold if a node has become short. The tree is locked.
@@ -269,13 +272,15 @@ impl<C: Class> Node<C> {
 #[derive(Clone, Copy)]
 pub(crate) struct Refusal {
     pub(crate) denied: Denied,
+    /// Where the node stands that refused.
+    by: Option<usize>,
     /// The node that refused has become short by it.
     pub(crate) is_news: bool,
 }
 
 impl From<Denied> for Refusal {
     fn from(denied: Denied) -> Self {
-        Refusal { denied, is_news: false }
+        Refusal { denied, by: None, is_news: false }
     }
 }
 
@@ -333,15 +338,27 @@ impl<C: Class> Nodes<C> {
         Ok(Ok(()))
     }
 
-    /// As [`has_room`](Self::has_room); who has none counts it, and is short from now on.
+    /// As [`has_room`](Self::has_room); who has none is short from now on.
     fn ask(&mut self, name: NodeName, more: u128) -> Result<(), Refusal> {
         self.has_room(name, more)?.map_err(|(index, more)| {
             let node = &mut self.all[index];
-            node.denied += 1;
             // What could not be had from an empty budget is not missing because of stocks.
             let is_news = more <= node.bound && node.fall_short(more);
-            Refusal { denied: Denied::Full { depth: node.depth }, is_news }
+            Refusal { denied: Denied::Full { depth: node.depth }, by: Some(index), is_news }
         })
+    }
+
+    /// Counts a refusal of the node of that depth, which is `name` or above it.
+    pub(crate) fn count_refusal(&mut self, name: NodeName, depth: u8) {
+        let mut at = Some(name);
+        while let Some(index) = at.and_then(|name| self.place(name)) {
+            let node = &mut self.all[index];
+            if node.depth == depth {
+                node.denied += 1;
+                return;
+            }
+            at = node.parent;
+        }
     }
 
     /// Charges a node and its ancestors, or nobody.

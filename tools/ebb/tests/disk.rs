@@ -278,3 +278,44 @@ fn a_disk_that_fails_is_an_error_and_no_more() {
     assert!(part(&disk, 0, MIB) == bytes[..MIB]);
     assert!(part(&disk, 257 * 4096, 4096) == [0; 4096]);
 }
+
+#[test]
+#[ignore = "starts a machine"]
+fn a_direct_read_of_a_file_that_fails_leaves_nothing_behind() {
+    let directory = directory();
+    let bytes = pattern(4 * MIB, 9);
+    let files = directory.path().join("files");
+    fs::create_dir(&files).expect("a directory can be made");
+    fs::write(files.join("f"), &bytes).expect("there is room");
+    let disk = directory.path().join("ext4").to_str().expect("text").to_owned();
+    let made = Command::new("/usr/sbin/mke2fs")
+        .args(["-q", "-F", "-t", "ext4", "-d"])
+        .arg(&files)
+        .args([&disk, "32M"])
+        .status();
+    assert!(made.expect("mke2fs is installed (`make setup`)").success());
+    let page = &bytes[700 * 4096..701 * 4096];
+    let at = fs::read(&disk).expect("it is there").chunks(4096).position(|other| other == page).expect("the page");
+    let rule = format!("[inject-error]\nevent = \"read_aio\"\nsector = \"{}\"\nerrno = \"5\"\n", at * 8);
+    let mut guest = guest_with_bad_disk(directory.path(), &disk, &rule);
+    let mut said = |script: &str| {
+        let program = Program::new(PathBuf::from("/bin/sh")).args(["-c", script]);
+        let output = guest.run(&program, Input::Null, None).expect("it runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    said("mkdir -p /mnt && mount -t ext4 /dev/vda /mnt");
+    let read = "dd if=/mnt/f of=/tmp/read bs=512k iflag=direct 2>/tmp/why";
+    let sum = "head -c 2097152 /tmp/read | md5sum; md5sum </tmp/read";
+    assert_eq!(said(&format!("{read}; echo $?; grep -c 'Input/output error\\|I/O error' /tmp/why")), "1\n1\n");
+    let before = said(sum);
+    // Some are killed.
+    let free = "for i in $(seq 60); do dd if=/mnt/f of=/dev/null bs=512k iflag=direct 2>/dev/null & \
+         [ $((i % 2)) = 0 ] && kill -9 $!; wait $!; done; awk '/^MemFree/ { print $2 }' /proc/meminfo";
+    let kib = |text: String| text.lines().last().and_then(|line| line.parse::<i64>().ok()).expect("a number");
+    let (first, second) = (kib(said(free)), kib(said(free)));
+    assert!((first - second).abs() < 1024, "{first} {second}");
+    said(read);
+    assert_eq!(said(sum), before);
+    assert_eq!(said("umount /mnt; echo $?"), "0\n");
+    guest.shutdown().expect("it ends in order");
+}

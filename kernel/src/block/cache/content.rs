@@ -56,8 +56,6 @@ pub(super) struct Content {
     pub writes: Vec<u64>,
     /// Pages that pass, with their numbers: they are not here meanwhile.
     pub passing: Vec<(u64, Range<u32>)>,
-    /// The numbers of those that could not be read, until whoever wants them comes by.
-    pub not_passed: Vec<u64>,
     /// Those that programs may write through mappings.
     pub mapped: RadixTree<()>,
     pub keeps_mapped: bool,
@@ -132,6 +130,14 @@ impl Content {
         self.next_write += 1;
         self.writes.push(number);
         number
+    }
+
+    /// What has this number is not under way any more; whether it was what [passes](Cache::pass).
+    pub fn is_over(&mut self, number: u64) -> bool {
+        self.writes.retain(|other| *other != number);
+        let before = self.passing.len();
+        self.passing.retain(|(other, _)| *other != number);
+        self.passing.len() < before
     }
 
     /// A page was written that was not written to meanwhile, as far as anybody knows.

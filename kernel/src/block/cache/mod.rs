@@ -54,6 +54,7 @@ pub(super) use self::memory::background_limit;
 use self::memory::{CACHES, CLEAN, DIRTY, FEWER_DIRTY, TAKEN_AT_ONCE, is_over_limit, name_number};
 pub use self::memory::{clean_pages, dirty_pages, exempt, give_back, has_many_dirty};
 pub use self::pass::DirectRead;
+use self::pass::{Passage, passed};
 pub use self::read::{Keep, MOST_AHEAD, ReadAhead, Wanted};
 pub use self::sync::{Depth, SyncProgress, VolumeSync};
 use super::{BlockDevice, Operation, Owner, Refused, Request, SECTOR};
@@ -162,20 +163,47 @@ pub struct Cache {
     pub(super) is_listed: AtomicBool,
 }
 
-/// A read or write of the cache's own.
+/// What a device does for a cache.
 struct Work {
     cache: WeakRc<Cache>,
     pages: Range<u32>,
-    /// Of a write, its number.
-    write: Option<u64>,
-    /// Of what passes, whether it is read or written, and its number: it is no page of the cache's.
-    passes: Option<(Operation, u64)>,
+    kind: Kind,
+}
+
+/// What it does, with the number of that where [`sync`](Cache::sync) waits for it.
+enum Kind {
+    /// Reads pages of the cache's.
+    Read,
+    /// Writes pages of the cache's.
+    Write(u64),
+    /// Reads what passes, for whoever waits for it.
+    ReadPast(u64, WeakRc<Passage>),
+    /// Writes what passes.
+    WritePast(u64),
+}
+
+impl Kind {
+    fn operation(&self) -> Operation {
+        match self {
+            Kind::Read | Kind::ReadPast(..) => Operation::Read,
+            Kind::Write(_) | Kind::WritePast(_) => Operation::Write,
+        }
+    }
+
+    fn number(&self) -> Option<u64> {
+        match *self {
+            Kind::Read => None,
+            Kind::Write(number) | Kind::ReadPast(number, _) | Kind::WritePast(number) => Some(number),
+        }
+    }
 }
 
 impl Owner for Work {
     fn completed(self: Box<Self>, frames: Vec<UFrame>, outcome: Result<()>, cx: &Cx) {
         if let Ok(cache) = self.cache.upgrade(cx) {
             cache.completed(&self, outcome, cx);
+        } else if let Kind::ReadPast(_, passage) = self.kind {
+            passed(passage, outcome, cx);
         }
         // Only now: a page of the cache's has two owners at least.
         drop(frames);
@@ -269,30 +297,30 @@ impl Cache {
         }
     }
 
-    /// Gives the device something to do with pages whose states say so already; takes that back if it does not take it.
-    #[allow(clippy::too_many_arguments)]
+    /// Gives the device something to do that the content says already; takes that back if it does not take it.
     fn submit(
         &self,
         device: &dyn BlockDevice,
-        operation: Operation,
         (sector, sectors): (u64, u32),
         frames: Vec<UFrame>,
         work: Work,
         mut content: SpinGuard<'_, Content>,
         cx: &Cx,
     ) -> Step<()> {
-        let (pages, number) = (work.pages.clone(), work.write.or(work.passes.map(|(_, number)| number)));
+        let (pages, is_read, number) = (work.pages.clone(), matches!(work.kind, Kind::Read), work.kind.number());
+        let operation = work.kind.operation();
         let request = Request { operation, sector, sectors, frames, owner: Box::new(work) };
         let Err((_, refused)) = device.submit(request, cx) else { return Ok(()) };
-        for index in pages.clone() {
-            match operation {
-                Operation::Write => content.set(index, State::Dirty),
-                _ => content.forget(index),
+        // What passes is no page here: of those there may be entries of pages that were taken away.
+        let passed = number.is_some_and(|number| content.is_over(number));
+        if !passed {
+            for index in pages.clone() {
+                if is_read {
+                    content.forget(index);
+                } else {
+                    content.set(index, State::Dirty);
+                }
             }
-        }
-        if let Some(number) = number {
-            content.writes.retain(|other| *other != number);
-            content.passing.retain(|(other, _)| *other != number);
         }
         drop(content);
         // Others may have begun to wait for these.
@@ -326,33 +354,32 @@ impl Cache {
     /// A device has done something, or could not.
     fn completed(&self, work: &Work, outcome: Result<()>, cx: &Cx) {
         let mut content = self.content.lock(cx);
-        if let Some((operation, number)) = work.passes {
-            return self.passed(operation, number, work.pages.clone(), outcome, content);
-        }
         for index in work.pages.clone() {
             let state = content.page(index).map(|page| page.state);
-            match (state, work.write, outcome) {
-                (Some(State::Reading), None, Ok(())) => content.set(index, State::Clean),
-                (Some(State::Reading), None, Err(error)) => content.set(index, State::Failed(error)),
-                (Some(State::Writing), Some(_), _) => content.written(index),
-                (Some(State::Redirtied), Some(_), _) => content.set(index, State::Dirty),
+            match (state, &work.kind, outcome) {
+                (Some(State::Reading), Kind::Read, Ok(())) => content.set(index, State::Clean),
+                (Some(State::Reading), Kind::Read, Err(error)) => content.set(index, State::Failed(error)),
+                (Some(State::Writing), Kind::Write(_), _) => content.written(index),
+                (Some(State::Redirtied), Kind::Write(_), _) => content.set(index, State::Dirty),
                 _ => {}
             }
         }
-        let is_write = work.write.is_some();
-        if let Some(write) = work.write {
-            content.writes.retain(|other| *other != write);
-            if let Err(error) = outcome {
-                self.note_failure(error);
-            }
+        if let Some(number) = work.kind.number() {
+            content.is_over(number);
+        }
+        if let (Kind::Write(_) | Kind::WritePast(_), Err(error)) = (&work.kind, outcome) {
+            self.note_failure(error);
         }
         drop(content);
+        if let Kind::ReadPast(_, passage) = work.kind {
+            passed(passage, outcome, cx);
+        }
         self.wake(work.pages.clone());
-        if is_write {
+        if work.kind.number().is_some() {
             self.written.wake_all();
-            if !is_over_limit() {
-                FEWER_DIRTY.wake_all();
-            }
+        }
+        if matches!(work.kind, Kind::Write(_)) && !is_over_limit() {
+            FEWER_DIRTY.wake_all();
         }
     }
 

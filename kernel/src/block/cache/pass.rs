@@ -2,51 +2,102 @@
 //!
 //! They are in the cache neither before nor meanwhile nor afterwards. Whoever wants to have them there, or to take their blocks away, waits until they have passed; so all see the same. What is in the cache and
 //! cannot be given up does not pass: it is copied, as it always can be.
+//!
+//! The device has the memory until they have passed, whatever becomes of the call. So a call that ends sooner, such as one whose descriptor was closed, waits for that before the program goes on ([`DirectRead::end_async`], [`Cache::wait_passed_async`]); unless the program ends.
 
 use alloc::vec::Vec;
-use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::UFrame;
-use refs::SpinGuard;
+use refs::{SpinLock, StrongRc, WaitList, Waker, WeakRc};
 
-use super::content::{Content, State};
-use super::{Cache, Extent, PAGE, PAGE_SECTORS, Work};
-use crate::block::Operation;
+use super::content::State;
+use super::{Cache, Extent, Kind, PAGE, PAGE_SECTORS, Work};
 use crate::error::Result;
-use crate::step::{Step, Stop};
+use crate::step::{Caller, Patience, Step, Stop, complete_async};
 
-/// What passes for a read that waits for it: its number, the first page, and how many. It begins as nothing.
-#[derive(Debug, Default)]
-pub struct DirectRead(Option<(u64, u32, u32)>);
+/// What is read past a cache, and how that ended.
+///
+/// Owner: whoever waits for it. If that ends sooner, nobody learns how it ended.
+pub(super) struct Passage {
+    outcome: SpinLock<Option<Result<()>>>,
+    done: WaitList,
+}
 
-impl Cache {
-    /// Has the device read pages into frames that are not the cache's, and waits for it: how many; 0 where they cannot pass, or could not be read. `frames` says into which, and which page is the first.
+/// Tells how it ended.
+pub(super) fn passed(passage: WeakRc<Passage>, outcome: Result<()>, cx: &Cx) {
+    if let Ok(passage) = passage.upgrade(cx) {
+        *passage.outcome.lock(cx) = Some(outcome);
+        passage.done.wake_all();
+    }
+}
+
+impl Passage {
+    /// Whether it was read.
     ///
     /// # Errors
-    /// `Absent`: it is run again with the same `passing`.
+    /// `BlockOnDevice`: it is under way.
+    fn poll(&self, waker: Option<Waker>, cx: &Cx) -> Step<bool> {
+        if let Some(waker) = waker {
+            self.done.register(waker, cx);
+        }
+        self.outcome.lock(cx).map(|outcome| outcome.is_ok()).ok_or(Stop::BlockOnDevice)
+    }
+}
+
+/// What passes for a read that waits for it. It begins as nothing.
+#[derive(Default)]
+pub struct DirectRead(Option<UnderWay>);
+
+struct UnderWay {
+    passage: StrongRc<Passage>,
+    first: u32,
+    count: u32,
+}
+
+impl DirectRead {
+    /// Whether a device reads for it.
+    pub fn is_under_way(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Waits until no device reads for it any more, whatever it has read. Only the end of the caller ends that.
+    pub fn end_async<C: Caller>(self, cx: &mut Cx, me: &mut C) {
+        if let Some(UnderWay { passage, .. }) = self.0 {
+            // That of the caller's end is all that it can fail with.
+            let _ = complete_async(cx, me, Patience::Forever, |cx, _, waker| passage.get(cx).poll(waker, cx));
+        }
+    }
+}
+
+impl Cache {
+    /// Has the device read pages from `offset` on into frames that are not the cache's, and waits for it: how many; 0 where they cannot pass, or could not be read. `frames` says into which, and which page is the first.
+    ///
+    /// # Errors
+    /// `Absent`: it is run again with the same `passing`. If the offset is another one by then, what was read is forgotten.
     pub fn read_past(
         &self,
+        offset: u64,
         frames: impl FnOnce() -> Option<(u32, Vec<UFrame>)>,
         passing: &mut DirectRead,
         cx: &Cx,
     ) -> Step<u32> {
-        if let Some((number, first, count)) = passing.0 {
-            let mut content = self.content.lock(cx);
-            if content.passing.iter().any(|(other, _)| *other == number) {
-                return Err(self.absent(first.into(), cx));
-            }
+        if let Some(UnderWay { passage, first, count }) = &passing.0 {
+            let (first, count) = (*first, *count);
+            let Ok(is_read) = passage.get(cx).poll(None, cx) else { return Err(self.absent(first.into(), cx)) };
             passing.0 = None;
-            let failed = content.not_passed.iter().position(|other| *other == number);
-            failed.map(|at| content.not_passed.swap_remove(at));
-            return Ok(if failed.is_some() { 0 } else { count });
+            if u64::from(first) * PAGE == offset {
+                return Ok(if is_read { count } else { 0 });
+            }
         }
         let Some((first, frames)) = frames() else { return Ok(0) };
-        let (number, count) = self.pass(Operation::Read, first, frames, cx)?;
+        let passage = StrongRc::new(Passage { outcome: SpinLock::new(None), done: WaitList::new() });
+        let name = passage.downgrade();
+        let count = self.pass(first, frames, |number| Kind::ReadPast(number, name), cx)?;
         if count == 0 {
             return Ok(0);
         }
-        passing.0 = Some((number, first, count));
+        passing.0 = Some(UnderWay { passage, first, count });
         Err(self.absent(first.into(), cx))
     }
 
@@ -55,13 +106,29 @@ impl Cache {
     /// # Errors
     /// `Absent`.
     pub fn write_past(&self, first: u32, frames: Vec<UFrame>, cx: &Cx) -> Step<u32> {
-        Ok(self.pass(Operation::Write, first, frames, cx)?.1)
+        self.pass(first, frames, Kind::WritePast, cx)
     }
 
-    /// Begins to have pages pass: the number of that, and how many.
-    fn pass(&self, operation: Operation, first: u32, mut frames: Vec<UFrame>, cx: &Cx) -> Step<(u64, u32)> {
+    /// Waits until all that passes now has passed, or could not. Only the end of the caller ends that.
+    pub fn wait_passed_async<C: Caller>(cache: WeakRc<Cache>, cx: &mut Cx, me: &mut C) {
+        let mut end = None;
+        // That of the caller's end is all that it can fail with.
+        let _ = complete_async(cx, me, Patience::Forever, |cx, _, waker| {
+            // Nothing passes one that is gone: whoever takes blocks away waits for what passes, and so does the end of a file system.
+            let Ok(cache) = cache.upgrade(cx) else { return Ok(()) };
+            if let Some(waker) = waker {
+                cache.written.register(waker, cx);
+            }
+            let content = cache.content.lock(cx);
+            let end = *end.get_or_insert(content.next_write);
+            if content.passing.iter().any(|(number, _)| *number < end) { Err(Stop::BlockOnDevice) } else { Ok(()) }
+        });
+    }
+
+    /// Begins to have pages pass: how many.
+    fn pass(&self, first: u32, mut frames: Vec<UFrame>, kind: impl FnOnce(u64) -> Kind, cx: &Cx) -> Step<u32> {
         let version = self.backing.version();
-        let Extent::On { device, sector, pages } = self.backing.locate(first, cx)? else { return Ok((0, 0)) };
+        let Extent::On { device, sector, pages } = self.backing.locate(first, cx)? else { return Ok(0) };
         let most = frames.len().min(pages as usize).min(device.limits().most_frames) as u32;
         let whole = u32::try_from(self.size() / PAGE).unwrap_or(u32::MAX);
         let mut content = self.content.lock(cx);
@@ -85,38 +152,17 @@ impl Cache {
         }
         let count = end - first;
         if count == 0 {
-            return Ok((0, 0));
+            return Ok(0);
         }
         frames.truncate(count as usize);
         let number = content.begin_write();
         content.passing.push((number, first..end));
-        let work = Work { cache: self.name, pages: first..end, write: None, passes: Some((operation, number)) };
+        let work = Work { cache: self.name, pages: first..end, kind: kind(number) };
         let sectors = (sector, count * PAGE_SECTORS as u32);
-        let submitted = self.submit(device, operation, sectors, frames, work, content, cx);
-        submitted.map(|()| (number, count)).map_err(|stop| match stop {
+        let submitted = self.submit(device, sectors, frames, work, content, cx);
+        submitted.map(|()| count).map_err(|stop| match stop {
             Stop::BlockOnDevice => self.absent(first.into(), cx),
             stop => stop,
         })
-    }
-
-    /// Pages have passed, or could not.
-    pub(super) fn passed(
-        &self,
-        operation: Operation,
-        number: u64,
-        pages: Range<u32>,
-        outcome: Result<()>,
-        mut content: SpinGuard<'_, Content>,
-    ) {
-        content.writes.retain(|other| *other != number);
-        content.passing.retain(|(other, _)| *other != number);
-        match (operation, outcome) {
-            (_, Ok(())) => {}
-            (Operation::Read, Err(_)) => content.not_passed.push(number),
-            (_, Err(error)) => self.note_failure(error),
-        }
-        drop(content);
-        self.wake(pages);
-        self.written.wake_all();
     }
 }

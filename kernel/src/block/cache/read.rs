@@ -9,8 +9,8 @@ use frame::mm::{PAGE_SIZE, UFrame, Writer};
 use refs::WeakRc;
 
 use super::content::{Page, State};
-use super::{Cache, Extent, PAGE, Work, page_index};
-use crate::block::{Operation, SECTOR, wait_async};
+use super::{Cache, Extent, Kind, PAGE, Work, page_index};
+use crate::block::{SECTOR, wait_async};
 use crate::error::{Errno, Result};
 use crate::step::{Step, Stop};
 
@@ -159,9 +159,9 @@ impl Cache {
             let len = self.page_len(index + count - 1);
             let _ = last.writer(len..PAGE_SIZE).zero(PAGE_SIZE - len);
         }
-        let work = Work { cache: self.name, pages: index..index + count, write: None, passes: None };
+        let work = Work { cache: self.name, pages: index..index + count, kind: Kind::Read };
         let sectors = (sector, bytes.div_ceil(SECTOR) as u32);
-        self.submit(device, Operation::Read, sectors, frames, work, content, cx).map_err(|stop| match stop {
+        self.submit(device, sectors, frames, work, content, cx).map_err(|stop| match stop {
             Stop::BlockOnDevice => self.absent(index.into(), cx),
             stop => stop,
         })

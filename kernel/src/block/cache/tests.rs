@@ -230,7 +230,9 @@ fn what_is_read_is_what_was_written_and_a_sync_brings_it_to_the_device() {
                         let frames: Vec<UFrame> = (0..pages).map(|_| UFrame::zeroed().unwrap()).collect();
                         let mut direct = DirectRead::default();
                         let begin = || Some((first, frames.clone()));
-                        let passed = complete(device, cx, || cache.read_past(begin, &mut direct, cx)).unwrap();
+                        let passed =
+                            complete(device, cx, || cache.read_past(u64::from(first) * PAGE, begin, &mut direct, cx))
+                                .unwrap();
                         for (index, frame) in frames.iter().take(passed as usize).enumerate() {
                             let mut bytes = [0; PAGE_SIZE];
                             frame.reader(0..PAGE_SIZE).read(&mut bytes).unwrap();
@@ -334,6 +336,76 @@ fn reading_on_is_read_ahead_and_reading_anywhere_is_not() {
             read(&cache, device, page * PAGE, 1, Keep::Pages(&ahead), cx).unwrap();
         }
         assert_eq!(clean_pages(), 4);
+        drop(cache);
+        end(owner, device, cx);
+    });
+}
+
+#[test]
+fn what_a_busy_device_refuses_to_have_pass_leaves_no_trace_where_pages_were_taken_away() {
+    let _machine = test_memory();
+    frame::with_context(|cx| {
+        let device = Model::new(1, 0);
+        let owner = Cache::new(Box::new(device), cx);
+        let cache = owner.get(cx);
+        read(&cache, device, 0, 7 * PAGE_SIZE, Keep::Pages(&ReadAhead::of_at_most(0)), cx).unwrap();
+        while device.work(cx) {}
+        while clean_pages() > 0 {
+            give_back();
+        }
+        let frames = || -> Vec<UFrame> { (0..7).map(|_| UFrame::zeroed().unwrap()).collect() };
+        for first in [100, 110, 120, 130] {
+            assert_eq!(cache.write_past(first, frames(), cx), Ok(7));
+        }
+        assert!(matches!(cache.write_past(0, frames(), cx), Err(Stop::Absent(_))));
+        let mut direct = DirectRead::default();
+        assert!(matches!(cache.read_past(0, || Some((0, frames())), &mut direct, cx), Err(Stop::Absent(_))));
+        assert!(!direct.is_under_way());
+        while device.work(cx) {}
+        assert_eq!((clean_pages(), dirty_pages()), (0, 0));
+        assert!(cache.is_clean(cx));
+        drop(cache);
+        end(owner, device, cx);
+    });
+}
+
+#[test]
+fn a_direct_read_learns_how_it_ended_and_is_begun_anew_elsewhere() {
+    let _machine = test_memory();
+    frame::with_context(|cx| {
+        let device = Model::new(1, 0);
+        let owner = Cache::new(Box::new(device), cx);
+        let cache = owner.get(cx);
+        let model = device.content(cx);
+        let frame = UFrame::zeroed().unwrap();
+        let bytes_at = |index: usize| {
+            let mut bytes = [0; PAGE_SIZE];
+            frame.reader(0..PAGE_SIZE).read(&mut bytes).unwrap();
+            bytes == model[index * PAGE_SIZE..(index + 1) * PAGE_SIZE]
+        };
+        let mut direct = DirectRead::default();
+        let begin = |first: u32| {
+            let frame = frame.clone();
+            move || Some((first, vec![frame]))
+        };
+        assert!(matches!(cache.read_past(5 * PAGE, begin(5), &mut direct, cx), Err(Stop::Absent(_))));
+        assert!(device.work(cx));
+        // Somebody has moved the offset meanwhile.
+        assert!(matches!(cache.read_past(9 * PAGE, begin(9), &mut direct, cx), Err(Stop::Absent(_))));
+        assert!(device.work(cx));
+        assert_eq!(cache.read_past(9 * PAGE, || None, &mut direct, cx), Ok(1));
+        assert!(bytes_at(9));
+
+        device.state.lock(cx).fails = 1;
+        assert!(matches!(cache.read_past(7 * PAGE, begin(7), &mut direct, cx), Err(Stop::Absent(_))));
+        assert!(device.work(cx));
+        assert_eq!(cache.read_past(7 * PAGE, begin(7), &mut direct, cx), Ok(0));
+        // Whoever reads has gone.
+        assert!(matches!(cache.read_past(7 * PAGE, begin(7), &mut direct, cx), Err(Stop::Absent(_))));
+        drop(direct);
+        assert!(!cache.is_clean(cx));
+        assert!(device.work(cx));
+        assert!(cache.is_clean(cx));
         drop(cache);
         end(owner, device, cx);
     });

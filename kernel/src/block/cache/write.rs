@@ -8,8 +8,8 @@ use frame::mm::{PAGE_SIZE, Reader, UFrame};
 
 use super::content::State;
 use super::memory::{FEWER_DIRTY, is_exempt, is_over_limit};
-use super::{Cache, Extent, PAGE, PAGE_SECTORS, ReadAhead, TO_WRITE, Wanted, Work, page_index};
-use crate::block::{Operation, SECTOR, write_back};
+use super::{Cache, Extent, Kind, PAGE, PAGE_SECTORS, ReadAhead, TO_WRITE, Wanted, Work, page_index};
+use crate::block::{SECTOR, write_back};
 use crate::error::Errno;
 use crate::step::{Step, Stop};
 
@@ -144,9 +144,9 @@ impl Cache {
             clear_end(frames.last(), bytes);
             bytes = run.len() as u64 * PAGE;
         }
-        let work = Work { cache: self.name, pages: run.clone(), write: Some(number), passes: None };
+        let work = Work { cache: self.name, pages: run.clone(), kind: Kind::Write(number) };
         let sectors = (sector, bytes.div_ceil(SECTOR) as u32);
-        match self.submit(device, Operation::Write, sectors, frames, work, content, cx) {
+        match self.submit(device, sectors, frames, work, content, cx) {
             Ok(()) => Ok(Some(run.end)),
             Err(Stop::Error(error)) => {
                 self.give_up(run.clone(), error, cx);
@@ -193,7 +193,7 @@ impl Cache {
 
     /// Dirty pages cannot be written, as the device is gone.
     fn give_up(&self, pages: Range<u32>, error: Errno, cx: &Cx) {
-        let work = Work { cache: self.name, pages: pages.clone(), write: Some(u64::MAX), passes: None };
+        let work = Work { cache: self.name, pages: pages.clone(), kind: Kind::Write(u64::MAX) };
         let mut content = self.content.lock(cx);
         for index in pages {
             if content.page(index).is_some_and(|page| page.state == State::Dirty) {

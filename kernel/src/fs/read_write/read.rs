@@ -112,12 +112,14 @@ fn go_on_reading_async(
             watch(&open, &name, Events::IN, waker, cx);
         }
         let step = read_step(&open, pieces, (&mut done, &mut passing), position, how, me, cx);
-        wait.apply(step, &open, cx)
+        // What has been given to a device is waited for, even where the call would not have begun to wait.
+        if passing.is_under_way() { step } else { wait.apply(step, &open, cx) }
     };
     let outcome = match first {
         Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, &wait, cx), &mut step),
-        None => complete_async(cx, me, Patience::Forever, step),
+        None => complete_async(cx, me, Patience::Forever, &mut step),
     };
+    passing.end_async(cx, me);
     notify::transferred(name, done, FileEvents::ACCESS, cx);
     finish(outcome, done)
 }

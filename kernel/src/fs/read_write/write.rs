@@ -10,7 +10,7 @@ use linux_raw_sys::general::RLIMIT_FSIZE;
 use refs::{Waker, WeakRc};
 
 use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, sync_async, watch};
-use crate::block::Depth;
+use crate::block::{Cache, Depth};
 use crate::error::{Errno, Result};
 use crate::fs::notify::{self, FileEvents};
 use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
@@ -98,11 +98,15 @@ fn go_on_writing_async(
     how: TransferFlags,
 ) -> Result<usize> {
     let wait = Wait::new(Events::OUT, how.no_wait);
+    let mut passed = None;
     let mut step = |cx: &Cx, me: &_, waker: Option<Waker>| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         check(&open, OpenFlags::can_write, position)?;
         if let Some(waker) = waker {
             watch(&open, &name, Events::OUT, waker, cx);
+        }
+        if open.writes_in_turn && passed.is_none() {
+            passed = open.file.passed(cx);
         }
         let before = done;
         let step = if open.is_seekable || pieces.len() < 2 || how.what_fits {
@@ -117,13 +121,17 @@ fn go_on_writing_async(
     };
     let mut outcome = match first {
         Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, &wait, cx), &mut step),
-        None => complete_async(cx, me, Patience::Forever, step),
+        None => complete_async(cx, me, Patience::Forever, &mut step),
     };
     notify::transferred(name, done, FileEvents::MODIFY, cx);
     if let Some((range, depth)) = end_writing(name, position, done, me, cx)
         && let Err(error) = sync_async(cx, me, name, range, depth)
     {
         (outcome, done) = (Err(error), 0);
+    }
+    if let Some(cache) = passed {
+        // Where the descriptor was closed there was no sync.
+        Cache::wait_passed_async(cache, cx, me);
     }
     if let Err(error) = outcome
         && (done == 0 || error == Errno::EPIPE)

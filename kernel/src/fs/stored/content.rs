@@ -86,6 +86,11 @@ impl<F: Format> Stored<F> {
             self.size.store(now.size, Ordering::Relaxed);
             self.sectors.store(now.blocks, Ordering::Relaxed);
         }
+        self.moves();
+    }
+
+    /// Pages come to lie elsewhere: whoever has found out where they are, and has begun nothing there yet, does that again. Called before the cache is asked what was begun ([`Cache::cut`]), where blocks are taken away.
+    fn moves(&self) {
         self.version.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -207,11 +212,17 @@ impl<F: Format> Node<F> {
     /// Has the disk read whole pages into frames of a program's, if it can: how many bytes.
     pub(super) fn read_past(
         &self,
+        offset: u64,
         frames: impl FnOnce() -> Option<(u32, Vec<UFrame>)>,
         passing: &mut DirectRead,
         cx: &Cx,
     ) -> Step<usize> {
-        Ok(self.content(cx)?.read_past(frames, passing, cx)? as usize * PAGE_SIZE)
+        Ok(self.content(cx)?.read_past(offset, frames, passing, cx)? as usize * PAGE_SIZE)
+    }
+
+    /// What [`write_past`](Self::write_past) has the disk write passes.
+    pub(super) fn passed(&self, cx: &Cx) -> Option<WeakRc<Cache>> {
+        Some(self.content(cx).ok()?.name())
     }
 
     /// Has the disk write whole pages from frames of a program's, from page `first` on, if all of them have blocks: how many bytes. Whoever syncs the file waits for it.
@@ -476,8 +487,11 @@ impl<F: Format> Node<F> {
         self.drop_pages(first..u64::from(u32::MAX), &mut time_slice, cx)?;
         loop {
             let (done, _) = volume.change(cx, &Change::Cut(file.number), |done, _| {
+                file.moves();
                 // What was read of them meanwhile is nothing any more.
-                content.cut(page_index(first * PAGE)?..u32::MAX, cx)?;
+                if content.cut(page_index(first * PAGE)?..u32::MAX, cx)?.is_some() {
+                    return Err(Stop::Again);
+                }
                 file.take(done);
                 Ok(())
             })?;
@@ -594,6 +608,7 @@ impl<F: Format> Node<F> {
         loop {
             let change = Change::Punch(file.number, pages.start * PAGE..pages.end * PAGE);
             let (done, _) = volume.change(cx, &change, |done, _| {
+                file.moves();
                 // A fault may have brought pages back.
                 if content.cut(pages.start as u32..pages.end as u32, cx)?.is_some() {
                     return Err(Stop::Again);

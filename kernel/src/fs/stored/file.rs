@@ -10,11 +10,11 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Reader, UFrame, Writer};
 use linux_raw_sys::general::RLIMIT_FSIZE;
-use refs::{StrongRc, TempRc, Waker};
+use refs::{StrongRc, TempRc, Waker, WeakRc};
 
 use super::Format;
 use super::node::Node;
-use crate::block::{Depth, DirectRead, Keep, SyncProgress};
+use crate::block::{Cache, Depth, DirectRead, Keep, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::{InodeFile, remove_privileges};
 use crate::fs::{File, FileEnd, Inode, Lseek, OpenFlags, VfsCaller};
@@ -122,10 +122,13 @@ impl<F: Format> File for DirectFile<F> {
         me: &dyn VfsCaller,
         cx: &Cx,
     ) -> Step<usize> {
+        if !passing.is_under_way() {
+            self.check_alignment(offset, to.remaining(), cx)?;
+        }
         let inode = self.inode.get(cx);
         let memory = (to.user_address(), to.remaining());
         let frames = || self.frames(offset, memory, Access::Write, me, cx);
-        let read = Node::<F>::of(&inode)?.read_past(frames, passing, cx)?;
+        let read = Node::<F>::of(&inode)?.read_past(offset, frames, passing, cx)?;
         to.skip(read);
         Ok(read)
     }
@@ -146,6 +149,10 @@ impl<F: Format> File for DirectFile<F> {
             }
         }
         self.file.write(offset, from, me, cx)
+    }
+
+    fn passed(&self, cx: &Cx) -> Option<WeakRc<Cache>> {
+        Node::<F>::of(&self.inode.get(cx)).ok()?.passed(cx).filter(|_| self.is_direct())
     }
 
     fn append(&self, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<(usize, u64)> {
