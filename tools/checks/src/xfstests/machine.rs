@@ -1,18 +1,16 @@
 //! What the tests run in: a machine with a Debian, two disks for tests, and a disk with the suite. What is written to any of them goes with the machine.
 
-use super::suite::Suite;
-use super::{NAME, verdict};
+use super::suite::{DISK_SIZE, Suite};
+use super::verdict;
 use crate::SystemArguments;
 use crate::debian::recipe;
 use crate::suites::batches::{self, Reuse};
-use crate::suites::build::directory;
 use crate::suites::verdict::Verdict;
 use anyhow::{Context, Result, ensure};
 use ebb_guest::debian::{self, Cached};
 use ebb_guest::{ConsoleUse, Disk, Exit, Guest, Image, Input, Kernel, Machine, Mebibytes, Program, RootImage};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -26,8 +24,6 @@ const TEST: &str = "user/xfstests/test.sh";
 /// Some tests take much memory in a tmpfs or a file system on a loop device.
 const MEMORY: Mebibytes = Mebibytes(2048);
 const ROOT_SIZE: Mebibytes = Mebibytes(2048);
-/// How large each disk for tests is. Tests that want more do not run; larger ones make those slow that fill them.
-const DISK_SIZE: Mebibytes = Mebibytes(1024);
 
 /// The settings of the suite: the disks, in the order in which [`Bootable::boot`] gives them to a machine.
 const SETTINGS: [(&str, &str); 9] = [
@@ -47,8 +43,6 @@ const SETTINGS: [(&str, &str); 9] = [
 pub struct Bootable {
     suite: Suite,
     root: PathBuf,
-    /// A disk for tests with an empty file system.
-    formatted: PathBuf,
     prepare: String,
     test: String,
 }
@@ -57,10 +51,8 @@ impl Bootable {
     /// Makes the images, unless they are made.
     pub fn new(suite: Suite, doing: &mut dyn FnMut(&str)) -> Result<Self> {
         let root = recipe(PACKAGES, &release(), ROOT_SIZE)?.image(&debian::cache(), Cached::AsItIs, doing)?;
-        let formatted = directory(NAME).join("test.ext4");
-        format(&formatted)?;
         let script = |path| fs::read_to_string(path).with_context(|| format!("reading {path}"));
-        Ok(Self { suite, root, formatted, prepare: script(PREPARE)?, test: script(TEST)? })
+        Ok(Self { suite, root, prepare: script(PREPARE)?, test: script(TEST)? })
     }
 }
 
@@ -71,20 +63,6 @@ fn release() -> String {
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     let codename = if value("ID") == Some("debian") { value("VERSION_CODENAME") } else { None };
     codename.unwrap_or(OTHERWISE).to_owned()
-}
-
-/// Makes an empty ext4.
-fn format(image: &Path) -> Result<()> {
-    let size = format!("{}M", DISK_SIZE.0);
-    let path = std::env::var("PATH").unwrap_or_default();
-    let status = Command::new("mke2fs")
-        .args(["-q", "-F", "-t", "ext4"])
-        .arg(image)
-        .arg(size)
-        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
-        .status();
-    ensure!(status.context("starting mke2fs")?.success(), "mke2fs makes no {}", image.display());
-    Ok(())
 }
 
 /// What runs a script with the suite's settings.
@@ -116,7 +94,7 @@ impl batches::Suite for Bootable {
         let scratch = directory.path().join("scratch.img");
         File::create(&scratch).and_then(|file| file.set_len(DISK_SIZE.bytes())).context("making a disk")?;
         let disk = |path: &Path| Disk { path: path.to_path_buf(), is_read_only: false };
-        machine.disks.extend([&self.formatted, &scratch, &self.suite.disk].map(|path| disk(path)));
+        machine.disks.extend([&self.suite.formatted, &scratch, &self.suite.disk].map(|path| disk(path)));
         RootImage::at(&PathBuf::from(format!("{}:rw", self.root.display())))?
             .context("the image is none")?
             .attach(&mut machine);

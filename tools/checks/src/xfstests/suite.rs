@@ -3,6 +3,7 @@
 use super::NAME;
 use crate::suites::build::{Recipe, directory, parallel};
 use anyhow::{Context, Result, ensure};
+use ebb_guest::Mebibytes;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,10 +14,15 @@ const KIND: &str = "generic";
 /// The groups that a test must be in.
 const WANTED: [&str; 2] = ["auto", "quick"];
 
+/// How large each disk for tests is. Tests that want more do not run; larger ones make those slow that fill them.
+pub const DISK_SIZE: Mebibytes = Mebibytes(1024);
+
 /// The built suite.
 pub struct Suite {
     /// A file system with all of it.
     pub disk: PathBuf,
+    /// A disk for tests with an empty file system.
+    pub formatted: PathBuf,
     /// The names of the tests, in the suite's order.
     pub tests: Vec<String>,
 }
@@ -26,17 +32,20 @@ impl Suite {
     pub fn build(checkout: &Path, doing: impl FnMut(&str)) -> Result<Self> {
         ensure!(checkout.join("check").is_file(), "{} is not a checkout of xfstests", checkout.display());
         let disk = directory(NAME).join("suite.ext4");
+        let formatted = directory(NAME).join("formatted.ext4");
         let built = directory(NAME).join("built");
-        let recipe = Recipe { name: NAME, makes: &[&disk, &built], steps: steps(&built, &disk) };
+        let recipe =
+            Recipe { name: NAME, makes: &[&disk, &formatted, &built], steps: steps(&built, &disk, &formatted) };
         let source = recipe.build(checkout, doing)?;
         let list = source.join(GROUPS);
         let text = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
-        Ok(Self { disk, tests: wanted(&text) })
+        Ok(Self { disk, formatted, tests: wanted(&text) })
     }
 }
 
 /// Each step of the build, for a shell in the sources, and what it does.
-fn steps(built: &Path, disk: &Path) -> Vec<(&'static str, String)> {
+fn steps(built: &Path, disk: &Path, formatted: &Path) -> Vec<(&'static str, String)> {
+    const MAKE: &str = "PATH=\"$PATH:/usr/sbin\" mke2fs -q -F -t ext4";
     let (built, disk, jobs) = (built.display(), disk.display(), parallel());
     vec![
         ("making `configure`", "make configure".to_owned()),
@@ -46,9 +55,10 @@ fn steps(built: &Path, disk: &Path) -> Vec<(&'static str, String)> {
             "making a disk of them",
             format!(
                 "mkdir '{built}'; tar -c --exclude=.git --exclude='*.[cho]' . | tar -x -C '{built}'; \
-                 PATH=\"$PATH:/usr/sbin\" mke2fs -q -F -t ext4 -d '{built}' '{disk}' 256M"
+                 {MAKE} -d '{built}' '{disk}' 256M"
             ),
         ),
+        ("formatting a disk for tests", format!("{MAKE} '{}' {}M", formatted.display(), DISK_SIZE.0)),
     ]
 }
 
