@@ -11,7 +11,7 @@ use linux_raw_sys::ioctl::{
 use refs::{SpinLock, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Args, Call, Entry, file_owner};
+use super::{Args, Call, Entry, fiemap, file_owner};
 use crate::current::Current;
 use crate::drivers::disk;
 use crate::error::{Errno, Result};
@@ -386,6 +386,9 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let name = me.files(cx)?.weak(fd, cx)?;
     if disk::takes_long(name, request, cx) {
         return disk::ioctl_async(cx, me, name, request, argument);
+    }
+    if fiemap::is_it(request) {
+        return fiemap::ioctl_async(cx, me, name, argument);
     }
     complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
