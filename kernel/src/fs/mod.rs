@@ -72,7 +72,7 @@ pub use fd_install::{ParkedFd, ReservedFd, descriptor_limit, reserve_fd};
 pub use fd_table::{FdFlags, FileTable, most_descriptors, set_most_descriptors};
 pub use file::{Events, FILE_MAX, File, Lseek, OpenFile, OpenFlags, look_for_closed};
 pub use file_end::FileEnd;
-pub use file_system::{Capacity, FileSystem, Kept, next_device};
+pub use file_system::{Capacity, FileSystem, Kept, WrittenFirst, next_device};
 pub use inode::{Dentry, Inode};
 pub use inode_cache::InodeCache;
 pub use inode_flags::InodeFlags;
