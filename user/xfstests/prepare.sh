@@ -7,5 +7,6 @@ number=1000
 for user in fsgqa fsgqa2 123456-fsgqa; do
     number=$((number + 1))
     echo "$user:x:$number:$number::/tmp:/bin/bash" >>/etc/passwd
+    echo "$user:*:19000:0:99999:7:::" >>/etc/shadow
     echo "$user:x:$number:" >>/etc/group
 done
