@@ -139,6 +139,13 @@ ltp: build checks-tool ## The Linux Test Project's tests of system calls: what p
 	@linux=$$([[ -z "$(LINUX)" ]] || tools/build/linux-kernel $(TARGET)/linux) && $(CHECKS) --cpus $(CPUS) $${linux:+--reference "$$linux"} ltp "$(LTP)" \
 		$(addprefix --jobs ,$(JOBS)) $(if $(WRITE),--write) $(if $(ONLY),--only $(ONLY))
 
+.PHONY: xfstests
+xfstests: build checks-tool ## xfstests' generic tests on ext4 in a Debian: what passes, and why the rest does not; XFSTESTS=DIR names a checkout, LINUX=1 runs them on Linux as well, ONLY="generic/001 ..." some, CPUS=N, JOBS=N machines at a time, WRITE=1 writes the book's table
+	@if [[ -z "$(XFSTESTS)" ]]; then echo "XFSTESTS=DIR must name a checkout of xfstests"; exit 1; fi
+	@tools/build/setup xfstests
+	@linux=$$([[ -z "$(LINUX)" ]] || tools/build/linux-kernel $(TARGET)/linux) && $(CHECKS) --cpus $(CPUS) $${linux:+--reference "$$linux"} xfstests "$(XFSTESTS)" \
+		$(addprefix --jobs ,$(JOBS)) $(if $(WRITE),--write) $(if $(ONLY),--only $(ONLY))
+
 .PHONY: test-hostile fuzz stress-cores stress-ext
 test-hostile: build ## A sample of hostile input: random system calls, broken programs and archives
 	$(call say,'Hostile input')

@@ -186,6 +186,11 @@ impl Inode {
         put32(&mut self.raw, 0x20, flags);
     }
 
+    /// Whether its blocks are kept as extents, not one by one.
+    pub fn has_extents(&self) -> bool {
+        self.has_flag(flag::EXTENTS)
+    }
+
     pub(crate) fn has_flag(&self, flag: u32) -> bool {
         self.flags() & flag != 0
     }

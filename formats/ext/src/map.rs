@@ -37,6 +37,19 @@ pub enum Mapping {
     },
 }
 
+/// Blocks of a file that lie together on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileBlocks {
+    /// The first, counted in the file.
+    pub at: u32,
+    /// The same on the disk.
+    pub start: u64,
+    /// How many.
+    pub count: u32,
+    /// Whether they hold something.
+    pub written: Written,
+}
+
 impl FileSystem {
     /// Finds which blocks a file has from its block `at` on.
     ///
@@ -94,6 +107,33 @@ impl FileSystem {
                 return Ok(Ok(at));
             }
             at = at.saturating_add(count.max(1));
+        }
+        Ok(Err(at.min(end)))
+    }
+
+    /// The file's first blocks from block `at` on and before block `end`: for FS_IOC_FIEMAP.
+    /// It looks at 64 mappings at most. `Err(at)` in the result says that there are none before that block, where to go on.
+    ///
+    /// # Errors
+    /// As [`map`](Self::map)'s.
+    pub fn next_blocks(
+        &self,
+        blocks: &impl Blocks,
+        inode: &Inode,
+        at: u32,
+        end: u32,
+    ) -> Result<core::result::Result<FileBlocks, u32>> {
+        let mut at = at;
+        for _ in 0..64 {
+            if at >= end {
+                return Ok(Err(end));
+            }
+            match self.map(blocks, inode, at)? {
+                Mapping::Blocks { start, count, written } => {
+                    return Ok(Ok(FileBlocks { at, start, count: count.min(end - at), written }));
+                }
+                Mapping::Hole { count } => at = at.saturating_add(count.max(1)),
+            }
         }
         Ok(Err(at.min(end)))
     }

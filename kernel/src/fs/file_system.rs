@@ -117,6 +117,30 @@ pub trait Kept: Send + Sync {
     fn sync(&self, _number: &mut Option<u64>, _waker: Option<Waker>, _cx: &Cx) -> Step<()> {
         Ok(())
     }
+
+    /// Whether it can be [shut down](Self::shut_down).
+    fn can_be_shut_down(&self) -> bool {
+        false
+    }
+
+    /// Ends all use of what is on the disk, as if the power were cut. `number` is the caller's, and begins as nothing.
+    ///
+    /// # Errors
+    /// `BlockOnDevice`, with the waker entered; EIO where what is to be written first cannot be.
+    fn shut_down(&self, _first: WrittenFirst, _number: &mut Option<u64>, _waker: Option<Waker>, _cx: &Cx) -> Step<()> {
+        Err(Errno::ENOTTY.into())
+    }
+}
+
+/// What is written before a file system is shut down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WrittenFirst {
+    /// All that was changed.
+    All,
+    /// All changes of metadata, and the content that they show.
+    Changes,
+    /// Nothing.
+    Nothing,
 }
 
 /// Stages of a [`FileSystem`]: it has mounts, or will have; the last has ended, and something has to be done still; that is done. What is on a disk is mounted
@@ -246,6 +270,20 @@ impl FileSystem {
     pub fn sync(&self, number: &mut Option<u64>, waker: Option<Waker>, cx: &Cx) -> Step<()> {
         let kept = self.kept.lock(cx).as_ref().map(|kept| kept.get(cx));
         kept.map_or(Ok(()), |kept| kept.sync(number, waker, cx))
+    }
+
+    /// Whether it can be [shut down](Self::shut_down).
+    pub fn can_be_shut_down(&self, cx: &Cx) -> bool {
+        self.kept.lock(cx).as_ref().is_some_and(|kept| kept.get(cx).can_be_shut_down())
+    }
+
+    /// Ends all use of what is on its disk, as if the power were cut: see [`Kept::shut_down`].
+    ///
+    /// # Errors
+    /// Those of [`Kept::shut_down`].
+    pub fn shut_down(&self, first: WrittenFirst, number: &mut Option<u64>, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        let kept = self.kept.lock(cx).as_ref().map(|kept| kept.get(cx));
+        kept.map_or(Err(Errno::ENOTTY.into()), |kept| kept.shut_down(first, number, waker, cx))
     }
 
     /// A number for a new inode.

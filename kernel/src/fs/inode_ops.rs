@@ -12,7 +12,8 @@ use frame::mm::{Reader, UFrame, Writer};
 use refs::{StrongRc, TempRc, Waker, WeakRc};
 
 use super::{
-    DeviceNumber, File, FileKind, Inode, Location, Lseek, Metadata, OpenFile, OpenFlags, Timestamp, VfsCaller,
+    DeviceNumber, File, FileKind, Inode, Location, Lseek, Metadata, NextExtent, OpenFile, OpenFlags, Timestamp,
+    VfsCaller,
 };
 use crate::block::{Depth, SyncProgress};
 use crate::error::{Errno, Result};
@@ -313,6 +314,11 @@ pub trait InodeOps: Any + Send + Sync {
     /// Regular files: the next data or hole at or behind an offset, for [`Lseek::Data`] and [`Lseek::Hole`]. ENXIO behind the end.
     fn seek(&self, _this: &Inode, _to: Lseek, _cx: &Cx) -> Step<u64> {
         Err(Errno::EINVAL.into())
+    }
+
+    /// Regular files and directories on a disk: the first extent of what is in a range of bytes, as far as one step looks. EOPNOTSUPP where nothing of it has a place, or none that is told.
+    fn extent(&self, _this: &Inode, _range: Range<u64>, _cx: &Cx) -> Step<NextExtent> {
+        Err(Errno::EOPNOTSUPP.into())
     }
 
     /// Regular files: whether they have content that is kept, and can be truncated.

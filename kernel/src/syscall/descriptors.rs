@@ -5,13 +5,14 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use linux_raw_sys::general as abi;
 use linux_raw_sys::ioctl::{
-    FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, FIOSETOWN, FS_IOC_GETFLAGS, FS_IOC_SETFLAGS,
-    SIOCSPGRP,
+    EXT4_IOC_SHUTDOWN, FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, FIOSETOWN,
+    FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, SIOCSPGRP,
 };
 use refs::{SpinLock, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Args, Call, Entry, file_owner};
+use super::{Args, Call, Entry, fiemap, file_owner};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::drivers::disk;
 use crate::error::{Errno, Result};
@@ -19,8 +20,8 @@ use crate::fs::access::Subject;
 use crate::fs::fasync;
 use crate::fs::inode_flags;
 use crate::fs::{
-    FdFlags, FileKind, FileTable, InodeFlags, LockKind, LockOwner, OpenFile, OpenFlags, RecordLock, descriptor_limit,
-    is_deadlock,
+    FdFlags, FileKind, FileTable, InodeFlags, LockKind, LockOwner, OpenFile, OpenFlags, RecordLock, WrittenFirst,
+    descriptor_limit, is_deadlock,
 };
 use crate::pipe::{PipeEnd, PipeUser};
 use crate::step::{Patience, Step, Stop, complete_async};
@@ -387,6 +388,12 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if disk::takes_long(name, request, cx) {
         return disk::ioctl_async(cx, me, name, request, argument);
     }
+    if request == EXT4_IOC_SHUTDOWN {
+        return shut_down_async(cx, me, name, argument.input());
+    }
+    if fiemap::is_it(request) {
+        return fiemap::ioctl_async(cx, me, name, argument);
+    }
     complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         if let Some(waker) = waker {
@@ -439,6 +446,33 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
                 };
             }
         }
+        Ok(0)
+    })
+}
+
+/// EXT4_IOC_SHUTDOWN, which XFS began with as XFS_IOC_GOINGDOWN.
+fn shut_down_async(cx: &mut Cx, me: &mut Current, name: WeakRc<OpenFile>, flag: UserIn<u32>) -> Result<usize> {
+    let mut number = None;
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        let inode = open.inode(cx)?;
+        if open.flags().contains(OpenFlags::PATH) {
+            return Err(Errno::EBADF.into());
+        }
+        if !inode.file_system.get(cx).can_be_shut_down(cx) {
+            return Err(Errno::ENOTTY.into());
+        }
+        if !Subject::of(me, cx)?.has(Capability::SysAdmin) {
+            return Err(Errno::EPERM.into());
+        }
+        let first = match me.memory(cx)?.read(flag)? {
+            // EXT4_GOING_FLAGS_DEFAULT, EXT4_GOING_FLAGS_LOGFLUSH and EXT4_GOING_FLAGS_NOLOGFLUSH of Linux's fs/ext4/ext4.h.
+            0 => WrittenFirst::All,
+            1 => WrittenFirst::Changes,
+            2 => WrittenFirst::Nothing,
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        inode.file_system.get(cx).shut_down(first, &mut number, waker, cx)?;
         Ok(0)
     })
 }

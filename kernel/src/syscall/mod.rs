@@ -11,6 +11,7 @@ mod entry;
 mod epoll;
 mod events;
 mod exec;
+mod fiemap;
 mod file_owner;
 mod futex;
 mod inotify;

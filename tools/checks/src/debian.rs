@@ -27,6 +27,8 @@ const PAGE: &str = "docs/src/debian.md";
 const LIMIT: Duration = Duration::from_secs(3600);
 /// Node.js and Java reserve much.
 const MEMORY: Mebibytes = Mebibytes(2048);
+/// What the image is of.
+const RELEASE: &str = "bookworm";
 /// What all rows together never fill.
 const SIZE: Mebibytes = Mebibytes(6144);
 /// The line between the parts of a script.
@@ -53,7 +55,8 @@ pub fn run(arguments: &SystemArguments, write: bool, refresh: bool, only: &[Stri
     progress.set_style(ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}")?);
     progress.enable_steady_tick(Duration::from_millis(200));
     let cached = if refresh { Cached::Refreshed } else { Cached::AsItIs };
-    let image = recipe()?.image(&debian::cache(), cached, &mut |what| progress.set_message(what.to_owned()))?;
+    let image = recipe(PACKAGES, RELEASE, SIZE)?
+        .image(&debian::cache(), cached, &mut |what| progress.set_message(what.to_owned()))?;
 
     let mut tally = Tally::default();
     let mut lines = Vec::new();
@@ -134,25 +137,26 @@ fn read_row(name: String, text: &str) -> Result<Row> {
     Ok(Row { name, what: what.to_owned(), parts: script.split(NEXT_BOOT).map(str::to_owned).collect() })
 }
 
-/// The image that all rows use.
-fn recipe() -> Result<Debian> {
-    let text = std::fs::read_to_string(PACKAGES).with_context(|| format!("reading {PACKAGES}"))?;
+/// An image of a release, with what a file names: a line for each package.
+pub fn recipe(packages: &str, release: &str, size: Mebibytes) -> Result<Debian> {
+    let text = std::fs::read_to_string(packages)
+        .with_context(|| format!("reading {packages} (is this the top of the repository?)"))?;
     let mut debian = Debian {
-        suite: "bookworm".parse().map_err(anyhow::Error::msg)?,
+        suite: release.parse().map_err(anyhow::Error::msg)?,
         include: Vec::new(),
         download: Vec::new(),
         source: Vec::new(),
-        size: SIZE,
+        size,
         format: ImageFormat::Ext4,
         mirror: None,
     };
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let Some((list, name)) = line.split_once(' ') else { bail!("{PACKAGES}: no package in the line `{line}`") };
+        let Some((list, name)) = line.split_once(' ') else { bail!("{packages}: no package in the line `{line}`") };
         let list = match list {
             "include" => &mut debian.include,
             "download" => &mut debian.download,
             "source" => &mut debian.source,
-            _ => bail!("{PACKAGES}: what is `{list}`?"),
+            _ => bail!("{packages}: what is `{list}`?"),
         };
         list.push(name.parse().map_err(anyhow::Error::msg)?);
     }

@@ -3,7 +3,7 @@
 //! Linux is the reference, so nobody has to write down what is right, and a wrong idea of it shows. A subcommand per kind
 //! of program: [`programs`] (the checks in `user/checks`), [`applets`] (one command per BusyBox applet) and [`script`]
 //! (a long shell script); [`mutations`] runs the first of them under other conditions, and [`stretch`] measures Ebb
-//! meanwhile; [`workloads`] are programs of Debian's that use all cores, [`debian`] a whole Debian on a disk, [`ltp`] the Linux Test Project's tests. Each of the others makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
+//! meanwhile; [`workloads`] are programs of Debian's that use all cores, [`debian`] a whole Debian on a disk, [`ltp`] the Linux Test Project's tests, [`xfstests`] those of file systems. Each of the others makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
 //! The last line is `N passed, N failed`; the exit code is 0 only if none failed.
 
 #![forbid(unsafe_code)]
@@ -21,9 +21,11 @@ mod ran;
 mod script;
 mod session;
 mod stretch;
+mod suites;
 mod system;
 mod task;
 mod workloads;
+mod xfstests;
 
 use clap::{Args, Parser, Subcommand};
 use ebb_guest::Cpus;
@@ -102,7 +104,9 @@ enum Command {
         rows: Vec<String>,
     },
     /// The Linux Test Project's tests of system calls, which a checkout has: counts, and why tests do not pass. With a reference in a machine (--reference) the tests run there as well.
-    Ltp(ltp::LtpArguments),
+    Ltp(suites::SuiteArguments),
+    /// xfstests' generic tests on ext4, in a Debian on a disk: counts, why tests do not run and why they do not pass. With a reference in a machine (--reference) the tests run there as well.
+    Xfstests(suites::SuiteArguments),
     /// The behaviour checks on an Ebb that measures for how long it keeps interrupts off (`--features stretch`): at most half a million
     /// guest instructions.
     Stretch {
@@ -135,6 +139,7 @@ fn main() -> ExitCode {
         Command::Workloads { filters } => workloads::run(&systems, &filters),
         Command::Debian { write, refresh, rows } => debian::run(&systems, write, refresh, &rows),
         Command::Ltp(arguments) => ltp::run(&systems, &arguments),
+        Command::Xfstests(arguments) => xfstests::run(&systems, &arguments),
         Command::Stretch { filters } => stretch::run(&systems, &filters),
         Command::Locks { times, filters } => locks::run(&systems, &filters, times),
         Command::Mutations { filters } => mutations::run(&systems, &filters),

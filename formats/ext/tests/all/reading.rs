@@ -3,7 +3,7 @@
 use crate::image::{self, Disk, KINDS, Scratch, tool};
 use crate::model::ROOT;
 use crate::mount::Mount;
-use ext::{Access, Error, FileSystem, Kind};
+use ext::{Access, Error, FileSystem, Kind, Written};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -133,6 +133,18 @@ fn holes_and_data_are_found() {
         assert_eq!(seek(near, false), near + 1);
         assert_eq!(seek(near + 1, true), far);
         assert_eq!(seek(far, false), end);
+        let next = |mut at: u32, end: u32| loop {
+            match mount.see(|fs, disk| fs.next_blocks(disk, &inode, at, end)).expect("a place") {
+                Ok(found) => return Some((found.at, found.count, found.written)),
+                Err(next) if next >= end => return None,
+                Err(next) => at = next,
+            }
+        };
+        assert_eq!(next(0, end), Some((near, 1, Written::Yes)));
+        assert_eq!(next(near + 1, end), Some((far, 1, Written::Yes)));
+        assert_eq!(next(0, near), None);
+        // Behind the end there is nothing, and it is soon known.
+        assert_eq!(next(far + 1, u32::MAX), None);
     }
 }
 

@@ -17,7 +17,7 @@ use super::{Notes, Overlay, share};
 use crate::block::{Depth, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::fs::{
-    Dentry, File, FileKind, FileSystem, Inode, InodeOps, Lseek, Metadata, OpenFlags, Timestamp, VfsCaller,
+    Dentry, File, FileKind, FileSystem, Inode, InodeOps, Lseek, Metadata, NextExtent, OpenFlags, Timestamp, VfsCaller,
 };
 use crate::step::Step;
 
@@ -325,6 +325,11 @@ impl InodeOps for Node {
     fn seek(&self, _this: &Inode, to: Lseek, cx: &Cx) -> Step<u64> {
         let real = self.real(cx)?;
         real.ops.seek(&real, to, cx)
+    }
+
+    fn extent(&self, _this: &Inode, range: Range<u64>, cx: &Cx) -> Step<NextExtent> {
+        let real = self.real(cx)?;
+        real.ops.extent(&real, range, cx)
     }
 
     fn keeps_content(&self) -> bool {

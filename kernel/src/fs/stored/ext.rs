@@ -6,15 +6,15 @@ use alloc::vec::Vec;
 use core::ops::{ControlFlow, Range};
 
 use ext::{
-    Absent, Access, Blocks, Error, FileSystem, Inode, JournalPlace, Kind, Mapping, NewInode, Position, Replay, Run,
-    SUPERBLOCK_BYTES, SUPERBLOCK_OFFSET, SetMode, Step, Superblock, Time, Transaction, Written,
+    Absent, Access, Blocks, Error, FileBlocks, FileSystem, Inode, JournalPlace, Kind, Mapping, NewInode, Position,
+    Replay, Run, SUPERBLOCK_BYTES, SUPERBLOCK_OFFSET, SetMode, Step, Superblock, Time, Transaction, Written,
 };
 use frame::mm::PAGE_SIZE;
 
 use super::format::{Allocation, Change, Changes, Done, Journal, Place, Recovery, Repair, Said};
 use super::{Format, Listed, Problem, Space, View};
 use crate::error::Errno;
-use crate::fs::{Creation, DeviceNumber, FileKind, InodeFlags, Metadata, Rename, Timestamp};
+use crate::fs::{Creation, DeviceNumber, Extent, FileKind, InodeFlags, Metadata, NextExtent, Rename, Timestamp};
 
 /// A file system.
 pub struct Ext {
@@ -221,6 +221,27 @@ impl Format for Ext {
             Ok(found) => Ok(to_bytes(found)),
             Err(next) if next >= end => Err(u64::MAX),
             Err(next) => Err(to_bytes(next)),
+        })
+    }
+
+    fn extent(&self, node: &Inode, range: Range<u64>, view: &View<'_>) -> Said<NextExtent> {
+        let blocks = self.blocks(view);
+        let node = self.now(node, view)?;
+        let size = u64::from(self.file_system.block_size());
+        // A file has no blocks behind what it can be at most.
+        let most = self.file_system.max_file_size(&node).div_ceil(size);
+        let block = |number: u64| number.min(most).min(u32::MAX.into()) as u32;
+        let (at, end) = (block(range.start / size), block(range.end.div_ceil(size)));
+        Ok(match self.file_system.next_blocks(&blocks, &node, at, end)? {
+            Ok(FileBlocks { at, start, count, written }) => NextExtent::Found(Extent {
+                at: u64::from(at) * size,
+                on_disk: start * size,
+                len: u64::from(count) * size,
+                is_written: written == Written::Yes,
+                is_merged: !node.has_extents(),
+            }),
+            Err(next) if next >= end => NextExtent::NoneBefore(range.end),
+            Err(next) => NextExtent::NoneBefore(u64::from(next) * size),
         })
     }
 

@@ -11,7 +11,7 @@ use super::View;
 pub use super::journal::{Changes, Journal};
 use crate::error::Errno;
 use crate::fs::file_system::Capacity;
-use crate::fs::{Creation, FileKind, InodeFlags, Metadata, Rename, Timestamp};
+use crate::fs::{Creation, FileKind, InodeFlags, Metadata, NextExtent, Rename, Timestamp};
 
 /// Why something cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,6 +277,11 @@ pub trait Format: Send + Sync + Sized + 'static {
     /// The next data or hole of a file from `from` on and before its end, as far as was looked: `Err` says where to go on.
     fn seek(&self, _node: &Self::Node, from: u64, is_data: bool, _view: &View<'_>) -> Said<Result<u64, u64>> {
         Ok(if is_data { Ok(from) } else { Err(u64::MAX) })
+    }
+
+    /// The first extent of a file in a range of bytes, cut to blocks that are in it, as far as was looked.
+    fn extent(&self, _node: &Self::Node, _range: Range<u64>, _view: &View<'_>) -> Said<NextExtent> {
+        Err(Problem::Errno(Errno::EOPNOTSUPP))
     }
 
     /// Up to where bytes of a file from `from` on can be written as they are: `from` if a block is missing.

@@ -19,8 +19,8 @@ use crate::block::{Cache, Depth, Keep, ReadAhead, SyncProgress, VolumeSync};
 use crate::error::{Errno, Result};
 use crate::fs::known_names::KnownNames;
 use crate::fs::{
-    Creation, Dentry, DirectoryEntry, File, FileKind, Inode, InodeFlags, InodeOps, Lseek, Metadata, Named, OpenFlags,
-    Rename, Timestamp, VfsCaller, look_for_closed,
+    Creation, Dentry, DirectoryEntry, File, FileKind, Inode, InodeFlags, InodeOps, Lseek, Metadata, Named, NextExtent,
+    OpenFlags, Rename, Timestamp, VfsCaller, look_for_closed,
 };
 use crate::memory::{Mapped, Pages};
 use crate::step::{Interruption, Step, Stop};
@@ -530,6 +530,11 @@ impl<F: Format> InodeOps for Node<F> {
 
     fn seek(&self, _this: &Inode, to: Lseek, cx: &Cx) -> Step<u64> {
         self.seek_content(to, cx)
+    }
+
+    fn extent(&self, _this: &Inode, range: Range<u64>, cx: &Cx) -> Step<NextExtent> {
+        let file = self.file.get(cx);
+        self.volume(cx)?.ask(cx, |format, view| format.extent(&file.node, range.clone(), view))
     }
 
     fn pages(&self) -> Option<&dyn Pages> {

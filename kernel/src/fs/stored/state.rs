@@ -9,6 +9,7 @@ use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
 use super::journal::{Changes, Journal};
 use crate::block::Cache;
+use crate::error::Errno;
 use crate::fs::Inode;
 
 /// So many bytes of changed blocks are kept at most before a checkpoint.
@@ -31,8 +32,27 @@ pub(super) struct State {
     pub data: BTreeMap<u64, WeakRc<Cache>>,
     /// Nothing is changed until the commit has begun.
     pub is_closed: bool,
-    /// The disk could not be written: nothing is changed any more.
-    pub has_failed: bool,
+    /// Why nothing is changed any more.
+    pub stopped: Option<Stopped>,
+}
+
+/// Why nothing of a volume is changed any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// The disk could not be written. What is there can be read.
+    Failed,
+    /// Somebody has shut it down. Nothing can be read either, but for what is in memory.
+    ShutDown,
+}
+
+impl Stopped {
+    /// What who wants to change something is told.
+    pub fn error(self) -> Errno {
+        match self {
+            Self::Failed => Errno::EROFS,
+            Self::ShutDown => Errno::EIO,
+        }
+    }
 }
 
 impl State {
@@ -46,7 +66,7 @@ impl State {
             since: None,
             data: BTreeMap::new(),
             is_closed: false,
-            has_failed: false,
+            stopped: None,
         }
     }
 

@@ -17,7 +17,7 @@ use tasks::{Body, Next};
 
 use super::format::{Change, Format};
 use super::node::{Flush, Node};
-use super::state::State;
+use super::state::{State, Stopped};
 use super::volume::{View, Volume};
 use crate::block::{self, Depth, SyncProgress};
 use crate::error::{Errno, Result};
@@ -80,21 +80,21 @@ impl<F: Format> Body for VolumeTask<F> {
 impl<F: Format> Volume<F> {
     /// When the next round is due, in nanoseconds since boot.
     fn next_round(&self, cx: &Cx) -> Option<u64> {
-        let (since, committed, has_failed) = {
+        let (since, committed, is_stopped) = {
             let state = self.state.lock(cx);
-            (state.since, state.committed, state.has_failed)
+            (state.since, state.committed, state.stopped.is_some())
         };
         let desk = self.desk.get(cx);
         let notes = desk.notes.lock(cx);
         let is_due = !notes.doomed.is_empty()
             || notes.is_urgent
-            || notes.commit > committed && !has_failed
+            || notes.commit > committed && !is_stopped
             || notes.syncs > notes.synced
             || notes.is_ending;
         if is_due {
             return Some(0);
         }
-        let since = if has_failed { None } else { since };
+        let since = if is_stopped { None } else { since };
         [since, notes.since].into_iter().flatten().min().map(|since| since.saturating_add(OLD))
     }
 
@@ -278,7 +278,7 @@ impl<F: Format> VolumeTask<F> {
 
     /// Commits what was changed.
     fn commit_async(&self, cx: &mut Cx) {
-        if self.with_state(cx, |state| state.has_failed || state.journal.is_none()) != Ok(false) {
+        if self.with_state(cx, |state| state.stopped.is_some() || state.journal.is_none()) != Ok(false) {
             return;
         }
         if let Err(error) = self.try_commit_async(cx) {
@@ -395,9 +395,10 @@ impl<F: Format> VolumeTask<F> {
         {
             let mut state = volume.state.lock(cx);
             state.is_closed = false;
-            if core::mem::replace(&mut state.has_failed, true) {
+            if state.stopped.is_some() {
                 return;
             }
+            state.stopped = Some(Stopped::Failed);
         }
         crate::log!(
             "{} on {}: it cannot be written ({error:?}), and is read-only from now on",
@@ -411,7 +412,7 @@ impl<F: Format> VolumeTask<F> {
     fn end_async(&self, cx: &mut Cx) {
         let end = self.step_async(cx, |volume, _, cx| {
             let state = volume.state.lock(cx);
-            if state.has_failed {
+            if state.stopped.is_some() {
                 return Err(Errno::EIO.into());
             }
             let view = View::new(&volume.place, Some(&state), cx);

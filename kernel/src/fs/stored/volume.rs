@@ -12,11 +12,11 @@ use refs::{SpinLock, StrongRc, TempRc, Waker, WeakRc};
 use super::format::{Attributes, Change, Done, Said};
 use super::journal::Journal;
 use super::node::Node;
-use super::state::{Desk, State};
+use super::state::{Desk, State, Stopped};
 use super::{Format, Problem};
 use crate::block::{self, Keep, ReadAhead, VolumeSync};
 use crate::error::{Errno, Result};
-use crate::fs::{Dentry, FileKind, FileSystem, Inode, InodeCache, Kept, Timestamp};
+use crate::fs::{Dentry, FileKind, FileSystem, Inode, InodeCache, Kept, Timestamp, WrittenFirst};
 use crate::step::{Absent, Source, Step, Stop};
 
 /// Where a file system is: a disk, or a part of one. It can be opened once more for each of these.
@@ -232,6 +232,9 @@ impl<F: Format> Volume<F> {
     /// What the format says; `Absent`.
     pub(super) fn ask<T>(&self, cx: &Cx, question: impl FnOnce(&F, &View<'_>) -> Said<T>) -> Step<T> {
         let guard = self.format.is_written().then(|| self.state.lock(cx));
+        if guard.as_ref().is_some_and(|state| state.stopped == Some(Stopped::ShutDown)) {
+            return Err(Errno::EIO.into());
+        }
         ask(&self.place, guard.as_deref(), &self.is_bad, self.kind, cx, |view| question(&self.format, view))
     }
 
@@ -273,8 +276,8 @@ impl<F: Format> Volume<F> {
         before: impl FnOnce(&Done<F::Node>, &mut State) -> Step<()>,
     ) -> Step<Option<(Done<F::Node>, Timestamp)>> {
         let mut state = self.state.lock(cx);
-        if state.has_failed {
-            return Err(Errno::EROFS.into());
+        if let Some(stopped) = state.stopped {
+            return Err(stopped.error().into());
         }
         let journal = state.journal.as_ref().ok_or(Errno::EROFS)?;
         if state.is_closed || !journal.has_room() {
@@ -449,6 +452,34 @@ impl<F: Format> Kept for Volume<F> {
         let number = *number.get_or_insert_with(|| self.desk.get(cx).want_sync());
         self.is_synced(number, waker, cx)
     }
+
+    fn can_be_shut_down(&self) -> bool {
+        self.format.is_written()
+    }
+
+    fn shut_down(&self, first: WrittenFirst, number: &mut Option<u64>, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        if self.state.lock(cx).stopped == Some(Stopped::ShutDown) {
+            return Ok(());
+        }
+        match first {
+            WrittenFirst::All => self.sync(number, waker, cx)?,
+            WrittenFirst::Changes => {
+                let commit = *number.get_or_insert_with(|| match self.begin_commit(cx) {
+                    VolumeSync::Commit(commit, _) => commit,
+                    // Nothing was changed.
+                    _ => 0,
+                });
+                self.is_committed(commit, waker, cx)?;
+            }
+            WrittenFirst::Nothing => {}
+        }
+        self.state.lock(cx).stopped = Some(Stopped::ShutDown);
+        crate::log!("{} on {}: it was shut down", self.kind, self.on().name());
+        let desk = self.desk.get(cx);
+        desk.work.wake_all();
+        desk.progress.wake_all();
+        Ok(())
+    }
 }
 
 impl<F: Format> Source for Volume<F> {
@@ -478,7 +509,7 @@ impl<F: Format> Volume<F> {
             self.desk.get(cx).progress.register(waker, cx);
         }
         let state = self.state.lock(cx);
-        if state.has_failed {
+        if state.stopped.is_some() {
             return Err(Errno::EIO.into());
         }
         if state.committed >= number { Ok(()) } else { Err(Stop::BlockOnDevice) }
@@ -492,7 +523,7 @@ impl<F: Format> Volume<F> {
         if let Some(waker) = waker {
             self.desk.get(cx).progress.register(waker, cx);
         }
-        if self.state.lock(cx).has_failed {
+        if self.state.lock(cx).stopped.is_some() {
             return Err(Errno::EIO.into());
         }
         let synced = self.desk.get(cx).notes.lock(cx).synced;

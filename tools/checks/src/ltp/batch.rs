@@ -1,26 +1,19 @@
-//! Running tests in machines, some tests a boot.
-//!
-//! A boot's disk for tests is new and empty. A test that does not end within its limit, or that takes the system down, costs only itself: the next runs in a machine that was booted anew.
+//! What the tests run in: a machine with BusyBox, the programs that tests call, and a disk for tests, which is new and empty at each boot.
 
-use super::suite::{Suite, Test};
-use super::verdict::{Kept, Verdict};
+use super::suite::Suite;
+use super::verdict;
 use crate::SystemArguments;
+use crate::suites::batches::{self, Reuse};
+use crate::suites::verdict::Verdict;
 use anyhow::{Context, Result};
 use ebb_guest::image::{elf, host_program};
-use ebb_guest::{ConsoleUse, Disk, Error, Guest, Image, Input, Kernel, Machine, Mebibytes, Program};
-use indicatif::ProgressBar;
+use ebb_guest::{ConsoleUse, Disk, Exit, Guest, Image, Input, Kernel, Machine, Mebibytes, Program};
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// So many tests run in a machine before the next is booted.
-const TESTS_A_BOOT: usize = 60;
-/// Far more than any test needs that ends by itself; the suite's own limits are shorter.
-const LIMIT: Duration = Duration::from_secs(400);
 /// What the suite asks for at least is less.
 const MEMORY: Mebibytes = Mebibytes(2048);
 /// The disk that tests may do with as they like.
@@ -62,88 +55,65 @@ const FILES: [(&str, &str); 4] = [
 const PREPARE: &str = "mount -t tmpfs -o mode=1777 tmpfs /tmp";
 const START: &str = "setsid \"$@\"; exit $?";
 
-/// A kernel, and what its machines have.
-pub struct Batches<'a> {
-    suite: &'a Suite,
-    machine: Machine,
-    /// What every boot has; the programs of its tests are added, since all of them together are 350 MB.
+/// The built suite, and what every boot has of it.
+pub struct Bootable {
+    suite: Suite,
+    /// The programs of a boot's tests are added, since all of them together are 350 MB.
     image: Image,
-    kept: &'a Kept,
 }
 
-impl<'a> Batches<'a> {
-    /// Machines of this kernel; results go to `kept`.
-    pub fn new(suite: &'a Suite, kernel: Kernel, arguments: &SystemArguments, kept: &'a Kept) -> Result<Self> {
+impl Bootable {
+    /// Gathers what every boot has.
+    pub fn new(suite: Suite) -> Result<Self> {
+        let image = base_image(&suite)?;
+        Ok(Self { suite, image })
+    }
+
+    /// The words of a test: its program, then arguments.
+    fn words(&self, test: &str) -> (PathBuf, &[String]) {
+        match self.suite.test(test) {
+            Some(found) => (self.suite.program(found.program()), found.words.get(1..).unwrap_or_default()),
+            None => (self.suite.program(test), &[]),
+        }
+    }
+}
+
+impl batches::Suite for Bootable {
+    const TESTS_A_BOOT: usize = 60;
+    // The suite's own limits are shorter.
+    const LIMIT: Duration = Duration::from_secs(400);
+    const AFTER_A_FAILURE: Reuse = Reuse::Kept;
+
+    fn tests(&self) -> Vec<String> {
+        self.suite.tests.iter().map(|test| test.name.clone()).collect()
+    }
+
+    fn machine(&self, kernel: Kernel, arguments: &SystemArguments) -> Machine {
         let console = if arguments.kernel_log { ConsoleUse::Shown } else { ConsoleUse::Kept };
-        let machine = Machine { memory: MEMORY, cpus: arguments.cpus, console, ..Machine::new(kernel) };
-        Ok(Self { suite, machine, image: image(suite)?, kept })
+        Machine { memory: MEMORY, cpus: arguments.cpus, console, ..Machine::new(kernel) }
     }
 
-    /// Runs these tests on so many machines at a time; `done` is told each one's name and verdict.
-    pub fn run(
-        &self,
-        tests: &[&Test],
-        jobs: usize,
-        progress: &ProgressBar,
-        done: &Sender<(String, Verdict)>,
-    ) -> Result<()> {
-        let batches = Mutex::new(tests.chunks(TESTS_A_BOOT));
-        let next = || batches.lock().ok().and_then(|mut batches| batches.next());
-        let work = || -> Result<()> {
-            while let Some(batch) = next() {
-                self.run_batch(batch, progress, done)?;
-            }
-            Ok(())
-        };
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
-            workers
-                .into_iter()
-                .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        })
-    }
-
-    fn run_batch(&self, tests: &[&Test], progress: &ProgressBar, done: &Sender<(String, Verdict)>) -> Result<()> {
+    fn boot(&self, mut machine: Machine, tests: &[String]) -> Result<(Guest, TempDir)> {
         let mut image = self.image.clone();
         for test in tests {
-            add(&mut image, &self.suite.program(test.program()))?;
+            add(&mut image, &self.words(test).0)?;
         }
-        let mut running = None;
-        for test in tests {
-            progress.set_message(format!("{} on {}", test.name, self.machine.kernel.name()));
-            let (guest, disk) = match running.take() {
-                Some(running) => running,
-                None => self.boot(&image)?,
-            };
-            let (verdict, output, guest) = self.run_test(test, guest)?;
-            running = guest.map(|guest| (guest, disk));
-            self.kept.put(&test.name, verdict, &output)?;
-            // Nobody may listen any more.
-            let _ = done.send((test.name.clone(), verdict));
-            progress.inc(1);
-        }
-        Ok(())
-    }
-
-    /// A machine, and the directory with its disk.
-    fn boot(&self, image: &Image) -> Result<(Guest, TempDir)> {
         let directory = tempfile::tempdir().context("making a directory for a disk")?;
         let path = directory.path().join("disk.img");
         File::create(&path).and_then(|file| file.set_len(DISK_SIZE.bytes())).context("making a disk")?;
-        let mut machine = self.machine.clone();
         machine.disks.push(Disk { path, is_read_only: false });
         let name = machine.kernel.name();
-        let mut guest = Guest::boot(machine, image).with_context(|| format!("booting {name}"))?;
-        guest.run(&Program::new("/bin/sh").args(["-ec", PREPARE]), Input::Null, Some(LIMIT))?;
+        let mut guest = Guest::boot(machine, &image).with_context(|| format!("booting {name}"))?;
+        guest.run(&Program::new("/bin/sh").args(["-ec", PREPARE]), Input::Null, Some(Self::LIMIT))?;
         Ok((guest, directory))
     }
 
-    /// Runs a test; the machine is given back if it can be used further.
-    fn run_test(&self, test: &Test, mut guest: Guest) -> Result<(Verdict, String, Option<Guest>)> {
-        let program = Program::new("/bin/sh")
+    fn program(&self, test: &str) -> Program {
+        let (program, arguments) = self.words(test);
+        Program::new("/bin/sh")
             .args(["-c", START, "sh"])
-            .arg(self.suite.program(test.program()))
-            .args(&test.words[1..])
+            .arg(program)
+            .args(arguments)
             .env("PATH", format!("/usr/sbin:/usr/bin:/sbin:/bin:{}", self.suite.programs().display()))
             .env("LTPROOT", &self.suite.root)
             .env("TMPDIR", "/tmp")
@@ -154,27 +124,16 @@ impl<'a> Batches<'a> {
             .env("LTP_RUNTIME_MUL", "0.2")
             // Ebb has no kernel configuration to be read.
             .env("KCONFIG_SKIP_CHECK", "1")
-            .current_dir(Path::new("/tmp/ltp").join(&test.name));
-        let mut output = Vec::new();
-        let ended = guest.stream(&program, Input::Null, Some(LIMIT), |_, bytes| {
-            output.extend_from_slice(bytes);
-            Ok(())
-        });
-        let mut output = String::from_utf8_lossy(&output).into_owned();
-        Ok(match ended {
-            Ok(exit) => (Verdict::of(exit, &output), output, Some(guest)),
-            Err(error @ (Error::TimedOut(_) | Error::Panicked(_) | Error::Died { .. })) => {
-                let verdict = if matches!(error, Error::TimedOut(_)) { Verdict::TimedOut } else { Verdict::SystemLost };
-                output.push_str(&format!("\n{error}\n"));
-                (verdict, output, None)
-            }
-            Err(error) => return Err(error).with_context(|| format!("running {}", test.name)),
-        })
+            .current_dir(Path::new("/tmp/ltp").join(test))
+    }
+
+    fn verdict(exit: Exit, output: &str) -> Verdict {
+        verdict::of(exit, output)
     }
 }
 
 /// BusyBox, the programs that tests call, and what the suite has beside its tests, with the libraries that all of them take.
-fn image(suite: &Suite) -> Result<Image> {
+fn base_image(suite: &Suite) -> Result<Image> {
     let mut image = Image::empty();
     for (path, text) in FILES {
         image.add_bytes(path, 0o644, text);

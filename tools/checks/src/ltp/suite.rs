@@ -1,9 +1,10 @@
-//! The suite: a copy of the checkout is built once, below the build's directory. The checkout itself is only read.
+//! What is built of the suite, and which tests it has.
 
-use anyhow::{Context, Result, bail};
-use std::fs::{self, File};
+use super::NAME;
+use crate::suites::build::{Recipe, directory, parallel};
+use anyhow::{Context, Result};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// The list of tests, in the checkout.
 const LIST: &str = "runtest/syscalls";
@@ -48,30 +49,18 @@ impl Test {
 
 impl Suite {
     /// Builds what is in `checkout`, unless it is built; `doing` is told each step.
-    pub fn build(checkout: &Path, mut doing: impl FnMut(&str)) -> Result<Self> {
+    pub fn build(checkout: &Path, doing: impl FnMut(&str)) -> Result<Self> {
         let list = checkout.join(LIST);
         let text = fs::read_to_string(&list)
             .with_context(|| format!("reading {} (is that a checkout of the Linux Test Project?)", list.display()))?;
-        let checkout = checkout.canonicalize().with_context(|| format!("finding {}", checkout.display()))?;
-        let (source, root) = (directory().join("source"), directory().join("installed"));
-        let stamp = directory().join("built-from");
-        let identity = identity(&checkout);
-        if fs::read_to_string(&stamp).ok().as_ref() != Some(&identity) {
-            doing("copying the sources");
-            for stale in [&source, &root] {
-                if stale.exists() {
-                    fs::remove_dir_all(stale).with_context(|| format!("removing {}", stale.display()))?;
-                }
-            }
-            fs::create_dir_all(directory()).with_context(|| format!("making {}", directory().display()))?;
-            step(Command::new("cp").arg("-R").arg(&checkout).arg(&source), "copying")?;
-            for (what, command) in commands(&root) {
-                doing(what);
-                step(Command::new("sh").args(["-ec", &command]).current_dir(&source), what)?;
-            }
-            fs::write(&stamp, &identity).with_context(|| format!("writing {}", stamp.display()))?;
-        }
+        let root = directory(NAME).join("installed");
+        Recipe { name: NAME, makes: &[&root], steps: steps(&root) }.build(checkout, doing)?;
         Ok(Self { root, tests: read_list(&text) })
+    }
+
+    /// The test of this name.
+    pub fn test(&self, name: &str) -> Option<&Test> {
+        self.tests.iter().find(|test| test.name == name)
     }
 
     /// A program of the suite's.
@@ -85,23 +74,9 @@ impl Suite {
     }
 }
 
-/// Where all of it is kept.
-pub fn directory() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let path = target.join("ltp");
-    std::path::absolute(&path).unwrap_or(path)
-}
-
-/// What tells one checkout from another: its place, and its commit where it has one.
-fn identity(checkout: &Path) -> String {
-    let output = Command::new("git").arg("-C").arg(checkout).args(["rev-parse", "HEAD"]).output();
-    let commit = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
-    format!("{}\n{commit}\n", checkout.display())
-}
-
 /// Each step of the build, for a shell in the sources, and what it does.
-fn commands(root: &Path) -> Vec<(&'static str, String)> {
-    let parallel = std::thread::available_parallelism().map_or(1, usize::from);
+fn steps(root: &Path) -> Vec<(&'static str, String)> {
+    let parallel = parallel();
     let make = |part: &&str| format!("make -j{parallel} -C {part}");
     let install = |part: &&str| format!("{} install", make(part));
     let root = root.display();
@@ -113,24 +88,6 @@ fn commands(root: &Path) -> Vec<(&'static str, String)> {
         ("building the tests", TESTS.iter().map(make).collect::<Vec<_>>().join(" && ")),
         ("installing the tests", TESTS.iter().map(install).collect::<Vec<_>>().join(" && ")),
     ]
-}
-
-/// Runs a step of the build; what it says is in a file, whose end is told if it fails.
-fn step(command: &mut Command, what: &str) -> Result<()> {
-    let log = directory().join("build.log");
-    let file = File::create(&log).with_context(|| format!("making {}", log.display()))?;
-    command.stdout(file.try_clone()?).stderr(file);
-    let status = command.status().with_context(|| format!("{what}: starting {command:?}"))?;
-    if !status.success() {
-        let text = fs::read_to_string(&log).unwrap_or_default();
-        let lines: Vec<_> = text.lines().collect();
-        let end = lines[lines.len().saturating_sub(10)..].join("\n");
-        bail!(
-            "{what} failed (tools/build/setup ltp installs what it takes; {} has all of this):\n{end}",
-            log.display()
-        );
-    }
-    Ok(())
 }
 
 fn read_list(text: &str) -> Vec<Test> {

@@ -1,32 +1,28 @@
 //! The counts and the table by cause.
 
-use super::suite::Test;
-use super::verdict::{Kept, VERDICTS, Verdict};
+use super::verdict::{Kept, Verdict};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Why tests do not pass: a line for each pattern of names, which is its first word. The first pattern that fits a name counts; `*` stands for anything.
-const CAUSES: &str = "user/ltp/causes.txt";
 /// What a test without a cause is listed under.
 const UNEXPLAINED: &str = "unexplained";
 
-/// Patterns of names with their causes.
+/// Why tests do not pass: a file has a line for each pattern of names, which is its first word, and the cause behind it. The first pattern that fits a name counts; `*` stands for anything.
 pub struct Causes(Vec<(String, String)>);
 
 impl Causes {
-    /// Those in the repository.
-    pub fn read() -> Result<Self> {
-        Self::parse(
-            &std::fs::read_to_string(CAUSES)
-                .with_context(|| format!("reading {CAUSES} (is this the top of the repository?)"))?,
-        )
+    /// Those in a file of the repository.
+    pub fn read(path: &str) -> Result<Self> {
+        let text = std::fs::read_to_string(path);
+        let text = text.with_context(|| format!("reading {path} (is this the top of the repository?)"))?;
+        Self::parse(&text).with_context(|| path.to_owned())
     }
 
     fn parse(text: &str) -> Result<Self> {
         let mut causes = Vec::new();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            let Some((pattern, cause)) = line.split_once(' ') else { bail!("{CAUSES}: no cause in the line `{line}`") };
+            let Some((pattern, cause)) = line.split_once(' ') else { bail!("no cause in the line `{line}`") };
             causes.push((pattern.to_owned(), cause.trim().to_owned()));
         }
         Ok(Self(causes))
@@ -50,6 +46,8 @@ fn fits(pattern: &str, name: &str) -> bool {
 
 /// What is known of all tests.
 pub struct Report {
+    /// Which verdicts there are, in the table's order.
+    verdicts: &'static [Verdict],
     /// Of Ebb, and of Linux where it was run, by verdict.
     counts: BTreeMap<Verdict, [usize; 2]>,
     /// Whether Linux was run.
@@ -59,12 +57,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of these tests, from what is kept of them.
-    pub fn new(tests: &[Test], causes: &Causes, ebb: &Kept, linux: &Kept) -> Self {
-        let is_compared = tests.iter().any(|test| linux.verdict(&test.name).is_some());
-        let mut report = Self { counts: BTreeMap::new(), is_compared, missing: BTreeMap::new() };
+    /// Of these tests, from what is kept of them on Ebb and on Linux.
+    pub fn new(tests: &[String], causes: &Causes, (ebb, linux): (&Kept, &Kept), verdicts: &'static [Verdict]) -> Self {
+        let is_compared = tests.iter().any(|test| linux.verdict(test).is_some());
+        let mut report = Self { verdicts, counts: BTreeMap::new(), is_compared, missing: BTreeMap::new() };
         for test in tests {
-            let verdicts = [ebb.verdict(&test.name), linux.verdict(&test.name)];
+            let verdicts = [ebb.verdict(test), linux.verdict(test)];
             for (which, verdict) in verdicts.into_iter().enumerate() {
                 if let Some(verdict) = verdict {
                     report.counts.entry(verdict).or_default()[which] += 1;
@@ -76,8 +74,8 @@ impl Report {
                 None => verdict != Verdict::NotApplicable,
             };
             if is_expected && verdict != Verdict::Passed {
-                let cause = causes.of(&test.name).unwrap_or(UNEXPLAINED).to_owned();
-                report.missing.entry(cause).or_default().push((test.name.clone(), verdict));
+                let cause = causes.of(test).unwrap_or(UNEXPLAINED).to_owned();
+                report.missing.entry(cause).or_default().push((test.clone(), verdict));
             }
         }
         report
@@ -91,8 +89,8 @@ impl Report {
             true => writeln!(text, "| | Ebb | Linux |\n| --- | ---: | ---: |"),
             false => writeln!(text, "| | Ebb |\n| --- | ---: |"),
         };
-        for (verdict, name) in VERDICTS {
-            let [ebb, linux] = self.counts.get(&verdict).copied().unwrap_or_default();
+        for verdict in self.verdicts {
+            let (name, [ebb, linux]) = (verdict.name(), self.counts.get(verdict).copied().unwrap_or_default());
             let _ = match self.is_compared {
                 true => writeln!(text, "| {name} | {ebb} | {linux} |"),
                 false => writeln!(text, "| {name} | {ebb} |"),
@@ -145,7 +143,8 @@ mod tests {
 
     #[test]
     fn the_causes_in_the_repository_can_be_read() {
-        let text = include_str!("../../../../user/ltp/causes.txt");
-        assert!(!Causes::parse(text).unwrap().0.is_empty());
+        let (ltp, xfstests) =
+            (include_str!("../../../../user/ltp/causes.txt"), include_str!("../../../../user/xfstests/causes.txt"));
+        assert!([ltp, xfstests].iter().all(|text| !Causes::parse(text).unwrap().0.is_empty()));
     }
 }
