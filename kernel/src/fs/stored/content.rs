@@ -6,6 +6,8 @@
 //! *Cutting.* The length changes first. Then pages behind it are taken from mappings and from the cache, which waits for those that are being written; then blocks are freed, in steps. Whoever is next to change the file finishes that first; if nobody is, the volume's task does.
 //!
 //! *Mappings.* Nothing says when a program writes to a page through a mapping. So pages that it can write to stay dirty; where the file is synchronised, the volume's task takes them out of all address spaces, so that whoever writes next says so by a fault, and then writes them.
+//! A page can be written through a mapping only while all blocks of it up to the file's end hold what is written: the fault allocates them, or fails (SIGBUS). Where blocks are smaller than a page, a file that grows within such a page would get a hole in it. So the page is taken out of all address spaces before the
+//! file grows ([`Node::lock_to_grow`]), and the next fault allocates what the page has then.
 //!
 //! Locks: `writing` is held over each step that changes the content; it comes before the inode's metadata, the volume's state, and the cache. Pages are taken from mappings without it, as it must not be held where
 //! address spaces are reached for: what is to be taken is noted with it, and it is not locked again before that is done ([`Node::lock_content`]).
@@ -250,7 +252,8 @@ impl<F: Format> Node<F> {
         cx: &Cx,
     ) -> Step<(usize, u64)> {
         let volume = self.volume_to_change(cx)?;
-        let writing = self.lock_content(&volume, cx)?;
+        let len = from.remaining() as u64;
+        let writing = self.lock_to_grow(&volume, |size| offset.unwrap_or(size).saturating_add(len), cx)?;
         let start = offset.unwrap_or(self.size());
         let limit = limit.min(i64::MAX as u64);
         if start >= limit && from.remaining() > 0 {
@@ -415,7 +418,7 @@ impl<F: Format> Node<F> {
         if size > i64::MAX as u64 {
             return Err(Errno::EFBIG.into());
         }
-        let writing = self.lock_content(&volume, cx)?;
+        let writing = self.lock_to_grow(&volume, |_| size, cx)?;
         let old = self.size();
         let file = self.file.get(cx);
         let content = self.content(cx)?;
@@ -462,6 +465,33 @@ impl<F: Format> Node<F> {
         }
         self.finish_cutting(volume, cx)?;
         Ok(writing)
+    }
+
+    /// As [`lock_content`](Self::lock_content), for a change after which the file ends at `new_end` of its present length, or where it ended before: then no mapping may write to its last page, if that is to have more blocks than it has.
+    ///
+    /// # Errors
+    /// As for [`lock_content`](Self::lock_content).
+    fn lock_to_grow<'a>(
+        &'a self,
+        volume: &Volume<F>,
+        new_end: impl Fn(u64) -> u64,
+        cx: &'a Cx,
+    ) -> Step<SpinGuard<'a, ()>> {
+        let has_parts = F::HAS_HOLES && u64::from(volume.format.block_bytes()) < PAGE;
+        let must_unmap = || {
+            let size = self.size();
+            let is_within_page = has_parts && !size.is_multiple_of(PAGE) && new_end(size) > size;
+            Ok::<_, Errno>(is_within_page && self.content(cx)?.is_page_mapped_to_write(page_index(size)?, cx))
+        };
+        let writing = self.lock_content(volume, cx)?;
+        if !must_unmap()? {
+            return Ok(writing);
+        }
+        drop(writing);
+        self.end_mapped(cx)?;
+        let writing = self.lock_content(volume, cx)?;
+        // Somebody may have written to it again meanwhile.
+        if must_unmap()? { Err(Stop::Pause(Interruption::KillOnly)) } else { Ok(writing) }
     }
 
     /// Goes on with what a cut has left, if there is something. `writing` is locked, and the pages are unmapped.
@@ -524,14 +554,15 @@ impl<F: Format> Node<F> {
             FALLOC_FL_ZERO_RANGE => (true, true),
             _ => return Err(Errno::EOPNOTSUPP.into()),
         };
-        let mut writing = self.lock_content(&volume, cx)?;
+        let end = if keeps_size { 0 } else { range.end };
+        let mut writing = self.lock_to_grow(&volume, |_| end, cx)?;
         let mut time_slice = TimeSlice::default();
         if clears && *done == 0 {
             self.punch(&volume, range.clone(), &mut time_slice, cx)?;
             // So the next step knows that this is done.
             *done = 1;
             drop(writing);
-            writing = self.lock_content(&volume, cx)?;
+            writing = self.lock_to_grow(&volume, |_| end, cx)?;
         }
         let what = if keeps_size { Allocation::AheadOfEnd } else { Allocation::Ahead };
         if !F::HAS_HOLES {
@@ -663,7 +694,7 @@ impl<F: Format> Node<F> {
         Ok(())
     }
 
-    /// Has no mapping write to the file without a word any more. Called by the volume's task only; whether there was one.
+    /// Has no mapping write to the file without a word any more; whether there was one. Several may be at it: each goes on with what another has begun.
     pub(super) fn end_mapped(&self, cx: &Cx) -> Step<bool> {
         let content = self.content(cx)?;
         let volume = self.volume_to_change(cx)?;
@@ -692,15 +723,22 @@ impl<F: Format> Node<F> {
         let volume = self.volume_to_change(cx)?;
         let content = self.content(cx)?;
         let file = self.file.get(cx);
+        // Not as others lock it: an address space is locked.
+        let _writing = self.writing.lock(cx);
         let start = u64::from(index) * PAGE;
         let end = self.size().min(start + PAGE);
+        if start >= end {
+            return Err(Errno::ENXIO.into());
+        }
         content.page(index, Wanted::Ahead(&self.ahead, 1), cx)?;
         let written = volume.ask(cx, |format, view| format.written_to(&file.node, start..end, view))?;
         if written < end {
             self.fill_gap(&volume, &content, start, cx)?;
         }
-        if written < end {
-            self.allocate_to_write(&volume, &content, start..end, cx)?;
+        // All of it has blocks, or it is not mapped: some of it is what a full disk may have had room for.
+        let mut at = written;
+        while at < end {
+            at = self.allocate_to_write(&volume, &content, at..end, cx)?;
         }
         let frame = content.map_to_write(index, self.epoch.load(Ordering::Acquire), cx)?;
         file.note_dirty(false);
