@@ -10,7 +10,7 @@ use frame::Cx;
 use frame::mm::UFrame;
 use refs::SpinGuard;
 
-use super::content::{Content, State};
+use super::content::{Content, Page, State};
 use super::{Cache, Extent, PAGE, PAGE_SECTORS, Work};
 use crate::block::Operation;
 use crate::error::Result;
@@ -56,6 +56,45 @@ impl Cache {
     /// `Absent`.
     pub fn write_past(&self, first: u32, frames: Vec<UFrame>, cx: &Cx) -> Step<u32> {
         Ok(self.pass(Operation::Write, first, frames, cx)?.1)
+    }
+
+    /// How many pages from `first` on, of so many, can pass now: they are not here, or are as on the device.
+    pub fn passable(&self, first: u32, count: usize, cx: &Cx) -> u32 {
+        let most = count.min(self.device().limits().most_frames) as u32;
+        let content = self.content.lock(cx);
+        let can_pass = |index: &u32| {
+            let is_clean = |page: &Page| page.state == State::Clean && !content.must_stay(page);
+            !content.passes(*index) && content.page(*index).is_none_or(is_clean)
+        };
+        (first..first.saturating_add(most)).take_while(can_pass).count() as u32
+    }
+
+    /// As [`write_past`](Self::write_past), to where the caller says: all of them or none. They may lie behind the present end.
+    ///
+    /// # Errors
+    /// `Again`: they cannot pass, or no longer. `Absent`: the device has no room.
+    pub fn write_past_to(&self, sector: u64, first: u32, frames: Vec<UFrame>, cx: &Cx) -> Step<()> {
+        let pages = first..first + frames.len() as u32;
+        if self.passable(first, frames.len(), cx) < frames.len() as u32 {
+            return Err(Stop::Again);
+        }
+        let mut content = self.content.lock(cx);
+        for index in pages.clone() {
+            match content.page(index) {
+                None => {}
+                Some(page) if page.state == State::Clean && !content.must_stay(page) => content.forget(index),
+                Some(_) => return Err(Stop::Again),
+            }
+        }
+        let number = content.begin_write();
+        content.passing.push((number, pages.clone()));
+        let sectors = (sector, frames.len() as u32 * PAGE_SECTORS as u32);
+        let work = Work { cache: self.name, pages, write: None, passes: Some((Operation::Write, number)) };
+        let submitted = self.submit(self.device(), Operation::Write, sectors, frames, work, content, cx);
+        submitted.map_err(|stop| match stop {
+            Stop::BlockOnDevice => self.absent(first.into(), cx),
+            stop => stop,
+        })
     }
 
     /// Begins to have pages pass: the number of that, and how many.
