@@ -238,6 +238,30 @@ fn a_full_disk_stays_whole() {
 
 #[test]
 #[ignore = "starts a machine"]
+fn what_was_appended_until_the_disk_was_full_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    for kind in [("ext4", "4096"), ("ext4", "1024"), ("ext3", "4096"), ("ext2", "4096")] {
+        let image = image(directory.path(), kind, "24M");
+        // Several at a time, and one with holes between what it appends; then what is left goes to small files. `free` says how many blocks nobody got.
+        let script = format!(
+            "mkdir /m; mount -t {0} /dev/vda /m; cd /m; dd if=/dev/urandom of=/tmp/r bs=1000 count=77 2>/dev/null
+            for f in a b c; do (while cat /tmp/r >>$f; do :; done) 2>/dev/null & done
+            (i=0; while dd if=/tmp/r of=d bs=4k count=1 seek=$i conv=notrunc; do i=$((i+3)); done) 2>/dev/null &
+            wait; i=0; while echo $i >s$i; do i=$((i+1)); done 2>/dev/null
+            sync; echo free $(stat -f -c %a .); sha256sum * 2>/dev/null >/tmp/a; ls -l >/tmp/la
+            cd /; umount /m; mount -t {0} /dev/vda /m; cd /m; sha256sum * 2>/dev/null >/tmp/b; ls -l >/tmp/lb; cmp /tmp/a /tmp/b && cmp /tmp/la /tmp/lb && echo same; cd /; umount /m",
+            kind.0
+        );
+        let output = said(&image, &script);
+        let free = output.lines().find_map(|line| line.strip_prefix("free ")?.parse::<u64>().ok());
+        assert!(free.is_some_and(|free| free < 8), "{kind:?}: {output}");
+        assert!(output.ends_with("same\n"), "{kind:?}: {output}");
+        check(&image);
+    }
+}
+
+#[test]
+#[ignore = "starts a machine"]
 fn a_large_write_into_a_hole_has_all_its_blocks() {
     let directory = tempfile::tempdir().unwrap();
     for kind in [("ext3", "4096"), ("ext2", "1024"), ("ext4", "1024")] {
