@@ -10,7 +10,7 @@ use frame::Cx;
 use frame::mm::UFrame;
 use refs::SpinGuard;
 
-use super::content::{Content, Page, State};
+use super::content::{Content, State};
 use super::{Cache, Extent, PAGE, PAGE_SECTORS, Work};
 use crate::block::Operation;
 use crate::error::Result;
@@ -62,11 +62,7 @@ impl Cache {
     pub fn passable(&self, first: u32, count: usize, cx: &Cx) -> u32 {
         let most = count.min(self.device().limits().most_frames) as u32;
         let content = self.content.lock(cx);
-        let can_pass = |index: &u32| {
-            let is_clean = |page: &Page| page.state == State::Clean && !content.must_stay(page);
-            !content.passes(*index) && content.page(*index).is_none_or(is_clean)
-        };
-        (first..first.saturating_add(most)).take_while(can_pass).count() as u32
+        content.passable(first..first.saturating_add(most)) - first
     }
 
     /// As [`write_past`](Self::write_past), to where the caller says: all of them or none. They may lie behind the present end.
@@ -75,16 +71,12 @@ impl Cache {
     /// `Again`: they cannot pass, or no longer. `Absent`: the device has no room.
     pub fn write_past_to(&self, sector: u64, first: u32, frames: Vec<UFrame>, cx: &Cx) -> Step<()> {
         let pages = first..first + frames.len() as u32;
-        if self.passable(first, frames.len(), cx) < frames.len() as u32 {
+        let mut content = self.content.lock(cx);
+        if content.passable(pages.clone()) < pages.end {
             return Err(Stop::Again);
         }
-        let mut content = self.content.lock(cx);
-        for index in pages.clone() {
-            match content.page(index) {
-                None => {}
-                Some(page) if page.state == State::Clean && !content.must_stay(page) => content.forget(index),
-                Some(_) => return Err(Stop::Again),
-            }
+        while let Some(index) = content.pages.next(first).map(|(index, _)| index).filter(|index| *index < pages.end) {
+            content.forget(index);
         }
         let number = content.begin_write();
         content.passing.push((number, pages.clone()));

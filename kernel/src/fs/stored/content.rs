@@ -299,7 +299,7 @@ impl<F: Format> Node<F> {
         drop(writing);
         if written > 0 {
             file.note_dirty(false);
-            this.touch_modified(cx);
+            this.touch_written(cx);
         }
         Ok(written)
     }
@@ -378,7 +378,7 @@ impl<F: Format> Node<F> {
         }
         drop(writing);
         if at > start {
-            this.touch_modified(cx);
+            this.touch_written(cx);
         }
         Ok(((at - start) as usize, at))
     }

@@ -131,7 +131,7 @@ impl<F: Format> Node<F> {
             return Ok(());
         }
         this.begin_keeping();
-        let change = Change::Keep(this.number, this.metadata(cx), this.flags());
+        let change = Change::Keep(this.number, this.metadata_to_keep(cx), this.flags());
         let kept = self.volume(cx).map_err(Stop::from).and_then(|volume| volume.change(cx, &change, |_, _| Ok(())));
         kept.map(drop).inspect_err(|_| self.is_unkept.store(true, Ordering::Release))
     }
