@@ -105,7 +105,7 @@ impl<B: Blocks> Transaction<'_, B> {
         let (block, at) = fs.superblock_place();
         let wide = fs.is_wide();
         let free = self.read_part(block, at..at + SUPERBLOCK_BYTES, |raw| counts::free_blocks(raw, wide))?;
-        let kept = if self.may_use_reserve { 0 } else { sup.reserved_blocks };
+        let kept = self.promised.saturating_add(if self.may_use_reserve { 0 } else { sup.reserved_blocks });
         if free <= kept {
             self.has_failed = true;
             return Err(Error::NoSpace);

@@ -17,9 +17,11 @@ const MAGIC: u16 = 0xf30a;
 const HEADER: usize = 12;
 const ENTRY: usize = 12;
 /// Entries in the inode.
-const ROOT_ENTRIES: usize = 4;
+pub const ROOT_ENTRIES: usize = 4;
 /// A root's depth is at most this.
 const MAX_DEPTH: u16 = 5;
+/// How many nodes besides full leaves a file takes at most that grows at its end: a leaf that is not full, a node on each level above, and one more where the root's entries move into a node.
+pub const MOST_NODES_ABOVE: u64 = MAX_DEPTH as u64 + 2;
 /// Blocks of an extent that is written; longer ones are one less and unwritten.
 const MAX_LEN: u32 = 32768;
 /// Runs of blocks that are freed before it is asked whether the transaction is full.
@@ -227,7 +229,7 @@ impl FileSystem {
         if ordered && whole { Ok(node) } else { Err(Error::Corrupt("extents")) }
     }
 
-    fn entries_of_block(&self) -> usize {
+    pub(crate) fn entries_of_block(&self) -> usize {
         (self.block_size() as usize - HEADER - 4) / ENTRY
     }
 }

@@ -12,7 +12,7 @@ use crate::transaction::{Seal, Transaction};
 use std_alloc::vec::Vec;
 
 /// Numbers in the inode that are data.
-const DIRECT: u64 = 12;
+pub const DIRECT: u64 = 12;
 
 /// The way to a file's block: which number in the inode, and which in each indirect block after that.
 struct Path {

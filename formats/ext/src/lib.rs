@@ -69,7 +69,7 @@ pub use fs::{Access, FileSystem, Statistics};
 pub use inode::{Inode, Kind, Time};
 pub use inode_alloc::NewInode;
 pub use journal::{Checkpoint, Commit, CommitState, Io, Journal};
-pub use map::{FileBlocks, Mapping, Written};
+pub use map::{FileBlocks, Growth, Mapping, Written};
 pub use namespace::Rename;
 pub use orphan::Step;
 pub use replay::{CopyBlock, JournalPlace, Replay, recovered_superblock};

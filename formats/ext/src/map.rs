@@ -5,6 +5,7 @@ use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::extent;
 use crate::fs::FileSystem;
+use crate::indirect;
 use crate::inode::{Inode, Kind, flag};
 use crate::orphan::Step;
 use crate::transaction::Transaction;
@@ -50,7 +51,70 @@ pub struct FileBlocks {
     pub written: Written,
 }
 
+/// How a file's tree of blocks grows when the file gets blocks at its end: for whoever promises a file room before it takes blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Growth {
+    /// The first block of the file that it has none for.
+    first: u32,
+    /// How many blocks it can get, at most.
+    most: u32,
+    tree: Tree,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tree {
+    /// So many extents fit a node; so many more fit the inode without a node.
+    Extents { per_node: u32, in_inode: u32 },
+    /// So many numbers fit a block.
+    Indirect { per_block: u32 },
+}
+
+impl Growth {
+    /// How many blocks it can get, at most.
+    pub fn most(&self) -> u32 {
+        self.most
+    }
+
+    /// How many blocks the tree needs, at most, for `count` more of the file's, wherever these lie.
+    pub fn tree_blocks(&self, count: u32) -> u64 {
+        let count = u64::from(count);
+        match self.tree {
+            Tree::Extents { in_inode, .. } if count <= in_inode.into() => 0,
+            // Leaves; on each level above one more at most is split, and the root's entries may move into a node of their own.
+            Tree::Extents { per_node, .. } => count.div_ceil(per_node.into()) + extent::MOST_NODES_ABOVE,
+            Tree::Indirect { .. } if u64::from(self.first) + count <= indirect::DIRECT => 0,
+            Tree::Indirect { per_block } => {
+                let per_block = u64::from(per_block);
+                // On each of three levels one may be begun that is not full.
+                count.div_ceil(per_block) + count.div_ceil(per_block * per_block) + 4
+            }
+        }
+    }
+}
+
 impl FileSystem {
+    /// How a file's tree grows from its end on; `None` where the file does not end with a block, or has blocks behind its end.
+    ///
+    /// # Errors
+    /// As for [`map`](Self::map).
+    pub fn growth(&self, blocks: &impl Blocks, inode: &Inode) -> Result<Option<Growth>> {
+        let size = u64::from(self.block_size());
+        if !inode.size().is_multiple_of(size) || inode.kind() != Some(Kind::File) {
+            return Ok(None);
+        }
+        let most = self.max_file_size(inode).saturating_sub(inode.size()) / size;
+        let first = u32::try_from(inode.size() / size).map_err(|_| Error::TooLarge)?;
+        let Mapping::Hole { count } = self.map(blocks, inode, first)? else { return Ok(None) };
+        let (most, tree) = if inode.has_flag(flag::EXTENTS) {
+            let in_inode = if inode.sectors(self) == 0 { extent::ROOT_ENTRIES as u32 } else { 0 };
+            (most.min(count.into()), Tree::Extents { per_node: self.entries_of_block() as u32, in_inode })
+        } else {
+            // Blocks behind the end would be visible: there are none.
+            (most, Tree::Indirect { per_block: self.block_size() / 4 })
+        };
+        Ok(Some(Growth { first, most: most.min(u32::MAX.into()) as u32, tree }))
+    }
+
     /// Finds which blocks a file has from its block `at` on.
     ///
     /// # Errors

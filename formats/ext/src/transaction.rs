@@ -62,6 +62,8 @@ pub struct Transaction<'a, B> {
     pub(crate) new_data: Vec<Run>,
     now: Time,
     pub(crate) may_use_reserve: bool,
+    /// So many free blocks are promised to others.
+    pub(crate) promised: u64,
     /// There was no room for something that had begun.
     pub(crate) has_failed: bool,
 }
@@ -140,6 +142,7 @@ impl<'a, B: Blocks> Transaction<'a, B> {
             new_data: Vec::new(),
             now,
             may_use_reserve: false,
+            promised: 0,
             has_failed: false,
         })
     }
@@ -147,6 +150,11 @@ impl<'a, B: Blocks> Transaction<'a, B> {
     /// Lets it take the blocks that are kept for the superuser.
     pub fn use_reserve(&mut self) {
         self.may_use_reserve = true;
+    }
+
+    /// Leaves so many of the free blocks for others, to whom they are promised.
+    pub fn leave_free(&mut self, blocks: u64) {
+        self.promised = blocks;
     }
 
     /// The file system.

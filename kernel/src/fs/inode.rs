@@ -92,6 +92,9 @@ const NOTED: [(&[u8], NotedAttributes); 3] = [
     (AclKind::Default.attribute(), NotedAttributes::DEFAULT_ACL),
 ];
 
+/// So many nanoseconds Linux's times of files lie apart at least: a tick, of which Debian's kernel has 250 a second.
+const COARSE: u64 = 4_000_000;
+
 /// A file, whatever its names are.
 pub struct Inode {
     /// Its number, unique in its file system.
@@ -126,6 +129,8 @@ pub struct Inode {
     metadata: SpinLock<Metadata>,
     /// Whether its file system has kept the metadata as they are, and is to be told when they change.
     is_kept: AtomicBool,
+    /// Whether somebody may have looked at the metadata since content was last written.
+    was_looked_at: AtomicBool,
     /// Above 0: descriptions that may write it. Below: programs run from it, which must not be written meanwhile.
     writers: AtomicI32,
     /// How many descriptions can read it and not write.
@@ -160,6 +165,7 @@ impl Inode {
             flags: AtomicU8::new(0),
             metadata: SpinLock::new(metadata),
             is_kept: AtomicBool::new(false),
+            was_looked_at: AtomicBool::new(true),
             writers: AtomicI32::new(0),
             readers: AtomicU32::new(0),
         }
@@ -175,14 +181,23 @@ impl Inode {
     #[inline(always)]
     pub fn with_metadata<R>(&self, cx: &Cx, f: impl FnOnce(&Metadata) -> R) -> R {
         let mut metadata = self.metadata.lock(cx);
+        self.was_looked_at.store(true, Ordering::Relaxed);
         self.ops.refresh(&mut metadata, cx);
         f(&metadata)
+    }
+
+    /// What stat(2) would tell of it, for its file system, which tells nobody.
+    pub fn metadata_to_keep(&self, cx: &Cx) -> Metadata {
+        let mut metadata = self.metadata.lock(cx);
+        self.ops.refresh(&mut metadata, cx);
+        *metadata
     }
 
     /// As [`metadata`](Self::metadata), of an inode of a layer, by the inode above it, whose metadata are locked.
     pub fn metadata_below(&self, cx: &Cx) -> Metadata {
         // Stacked file systems come first, and none is stacked on itself.
         let mut metadata = self.metadata.lock_nested(cx);
+        self.was_looked_at.store(true, Ordering::Relaxed);
         self.ops.refresh(&mut metadata, cx);
         *metadata
     }
@@ -318,7 +333,9 @@ impl Inode {
     #[inline]
     pub fn change<R>(&self, cx: &Cx, change: impl FnOnce(&mut Metadata) -> R) -> R {
         self.is_changed();
-        change(&mut self.metadata.lock(cx))
+        let mut metadata = self.metadata.lock(cx);
+        self.was_looked_at.store(true, Ordering::Relaxed);
+        change(&mut metadata)
     }
 
     /// As [`change`](Self::change), by its file system, which says what it has kept.
@@ -354,6 +371,21 @@ impl Inode {
         let mut metadata = self.metadata.lock(cx);
         metadata.modified = now;
         metadata.changed = now;
+    }
+
+    /// Notes that its content was written just now. Where that was noted less than [`COARSE`] ago, and nobody has looked at it since, the time stays as it is: Linux's times of files are no finer. So writes that follow each other closely, each with an fsync(2), do not change the inode each time.
+    pub fn touch_written(&self, cx: &Cx) {
+        let now = Timestamp::now();
+        {
+            let mut metadata = self.metadata.lock(cx);
+            let is_recent = now.nanoseconds_since(metadata.modified).is_some_and(|passed| passed < COARSE);
+            if !self.was_looked_at.swap(false, Ordering::Relaxed) && is_recent {
+                return;
+            }
+            metadata.modified = now;
+            metadata.changed = now;
+        }
+        self.is_changed();
     }
 
     /// Notes that it was read just now: always, or (`relative`) only where that says more than it was read since it was changed last, and

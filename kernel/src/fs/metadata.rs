@@ -85,6 +85,14 @@ impl Timestamp {
         Timestamp { seconds: (nanoseconds / 1_000_000_000) as i64, nanoseconds: (nanoseconds % 1_000_000_000) as u32 }
     }
 
+    /// How many nanoseconds after another it is; `None` if it is not after it, or years.
+    pub fn nanoseconds_since(self, earlier: Timestamp) -> Option<u64> {
+        let whole = |time: Timestamp| {
+            u64::try_from(time.seconds).ok()?.checked_mul(1_000_000_000)?.checked_add(time.nanoseconds.into())
+        };
+        whole(self)?.checked_sub(whole(earlier)?)
+    }
+
     /// Whether so many seconds have passed since its second, as the [recent time](crate::time::clock::recent_real_time) tells.
     #[inline]
     pub fn is_older_than(self, seconds: i64) -> bool {

@@ -238,6 +238,30 @@ fn a_full_disk_stays_whole() {
 
 #[test]
 #[ignore = "starts a machine"]
+fn what_was_appended_until_the_disk_was_full_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    for kind in [("ext4", "4096"), ("ext4", "1024"), ("ext3", "4096"), ("ext2", "4096")] {
+        let image = image(directory.path(), kind, "24M");
+        // Several at a time, and one with holes between what it appends; then what is left goes to small files. `free` says how many blocks nobody got.
+        let script = format!(
+            "mkdir /m; mount -t {0} /dev/vda /m; cd /m; dd if=/dev/urandom of=/tmp/r bs=1000 count=77 2>/dev/null
+            for f in a b c; do (while cat /tmp/r >>$f; do :; done) 2>/dev/null & done
+            (i=0; while dd if=/tmp/r of=d bs=4k count=1 seek=$i conv=notrunc; do i=$((i+3)); done) 2>/dev/null &
+            wait; i=0; while echo $i >s$i; do i=$((i+1)); done 2>/dev/null
+            sync; echo free $(stat -f -c %a .); sha256sum * 2>/dev/null >/tmp/a; ls -l >/tmp/la
+            cd /; umount /m; mount -t {0} /dev/vda /m; cd /m; sha256sum * 2>/dev/null >/tmp/b; ls -l >/tmp/lb; cmp /tmp/a /tmp/b && cmp /tmp/la /tmp/lb && echo same; cd /; umount /m",
+            kind.0
+        );
+        let output = said(&image, &script);
+        let free = output.lines().find_map(|line| line.strip_prefix("free ")?.parse::<u64>().ok());
+        assert!(free.is_some_and(|free| free < 8), "{kind:?}: {output}");
+        assert!(output.ends_with("same\n"), "{kind:?}: {output}");
+        check(&image);
+    }
+}
+
+#[test]
+#[ignore = "starts a machine"]
 fn a_large_write_into_a_hole_has_all_its_blocks() {
     let directory = tempfile::tempdir().unwrap();
     for kind in [("ext3", "4096"), ("ext2", "1024"), ("ext4", "1024")] {
@@ -270,6 +294,92 @@ fn what_has_no_room_leaves_nothing_behind() {
             kind.0
         );
         said(&image, &format!("({script}) 2>/dev/null"));
+        check(&image);
+    }
+}
+
+/// Has files grow within a page that a mapping writes to, each in its own way, and writes there; "full" with the disk full before it writes. Which files there are it says.
+const GROWS: &str = r#"
+    #define _GNU_SOURCE
+    #include <fcntl.h>
+    #include <signal.h>
+    #include <stdio.h>
+    #include <string.h>
+    #include <sys/mman.h>
+    #include <sys/wait.h>
+    #include <unistd.h>
+    static char *begin(const char *name, int *fd) {
+        char first[1024];
+        memset(first, 'a', sizeof first);
+        *fd = open(name, O_RDWR | O_CREAT, 0644);
+        if (*fd < 0 || write(*fd, first, sizeof first) != sizeof first) _exit(2);
+        char *map = mmap(0, 16384, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+        if (map == MAP_FAILED) _exit(3);
+        map[0] = 'b';
+        return map;
+    }
+    static void fill(char *map, int end) { for (int at = 1024; at < end; at += 100) map[at] = 'c'; }
+    int main(int count, char **args) {
+        int fd;
+        if (count > 1) {
+            char *map = begin("full", &fd), block[1024] = { 1 };
+            if (ftruncate(fd, 8192)) return 4;
+            int others = open("others", O_WRONLY | O_CREAT, 0644);
+            while (write(others, block, sizeof block) > 0);
+            pid_t child = fork();
+            if (child == 0) { fill(map, 4096); _exit(0); }
+            int status;
+            waitpid(child, &status, 0);
+            puts(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS ? "refused" : "written");
+            return 0;
+        }
+        char *map = begin("truncated", &fd);
+        if (ftruncate(fd, 8192)) return 5;
+        fill(map, 4096);
+        map = begin("written", &fd);
+        if (pwrite(fd, "w", 1, 3500) != 1) return 6;
+        fill(map, 3500);
+        map = begin("behind", &fd);
+        if (pwrite(fd, "w", 1, 10000) != 1) return 7;
+        fill(map, 4096);
+        map = begin("shorter", &fd);
+        if (ftruncate(fd, 500) || ftruncate(fd, 4096)) return 8;
+        fill(map, 4096);
+        map = begin("ahead", &fd);
+        if (posix_fallocate(fd, 0, 8192)) return 9;
+        fill(map, 4096);
+        puts("truncated written behind shorter ahead");
+        return 0;
+    }"#;
+
+#[test]
+#[ignore = "starts a machine"]
+fn what_a_mapping_writes_where_a_file_has_grown_is_kept_or_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("grows.c");
+    fs::write(&source, GROWS).unwrap();
+    let mut compiler = Command::new("musl-gcc");
+    compiler.args(["-static", "-O1", "-o"]).arg(directory.path().join("grows")).arg(&source);
+    assert!(compiler.status().expect("musl-gcc is installed (`make setup`)").success());
+    for kind in [("ext4", "1024"), ("ext4", "2048"), ("ext3", "1024"), ("ext2", "1024"), ("ext4", "4096")] {
+        let image = image(directory.path(), kind, "12M");
+        let again = format!("cd /; umount /m; mount -t {} /dev/vda /m; cd /m", kind.0);
+        // Not all kinds have room kept for a file in advance: EOPNOTSUPP ends there what posix_fallocate(3) is to do.
+        let script = format!(
+            "mkdir /m; mount -t {0} /dev/vda /m; cd /m; /v/grows >/dev/null; [ $? = 0 -o {0} != ext4 ] || echo failed; ls >/tmp/list; sha256sum * 2>/dev/null >/tmp/a
+            {again}; sha256sum * 2>/dev/null >/tmp/b; cmp /tmp/a /tmp/b; grep -c . /tmp/list; /v/grows full; sha256sum full >/tmp/a; {again}; sha256sum full >/tmp/b; cmp /tmp/a /tmp/b; cd /; umount /m",
+            kind.0
+        );
+        let mut machine = ebb(&image, &script);
+        // Options come before the program.
+        let arguments: Vec<_> = machine.get_args().map(ToOwned::to_owned).collect();
+        let volume = format!("{}:/v:ro", directory.path().to_str().unwrap());
+        machine = Command::new(env!("CARGO_BIN_EXE_ebb"));
+        machine.stdin(Stdio::null()).arg(&arguments[0]).args(["-v", &volume]).args(&arguments[1..]);
+        let output = machine.output().expect("ebb can be started");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let outcome = if kind.1 == "4096" { "written" } else { "refused" };
+        assert_eq!(said, format!("6\n{outcome}\n"), "{kind:?}: {}", String::from_utf8_lossy(&output.stderr));
         check(&image);
     }
 }

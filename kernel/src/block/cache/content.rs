@@ -173,6 +173,21 @@ impl Content {
         self.page(index).is_none() && !self.passes(index)
     }
 
+    /// Up to which page those of a range can pass: they are not here, or are as on the device, and others do not pass.
+    pub fn passable(&self, pages: Range<u32>) -> u32 {
+        let under_way = self.passing.iter().filter(|(_, other)| other.start < pages.end && pages.start < other.end);
+        let mut end = under_way.map(|(_, other)| other.start.max(pages.start)).min().unwrap_or(pages.end);
+        let mut at = pages.start;
+        while let Some((index, page)) = self.pages.next(at).filter(|(index, _)| *index < end) {
+            let is_here = page.frame.is_some();
+            if is_here && (page.state != State::Clean || self.must_stay(page)) {
+                end = index;
+            }
+            at = index + 1;
+        }
+        end
+    }
+
     /// Whether a page has to stay, because others have it who are to see what is written.
     pub fn must_stay(&self, page: &Page) -> bool {
         self.keeps_mapped && page.is_shared()

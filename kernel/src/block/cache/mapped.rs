@@ -39,6 +39,11 @@ impl Cache {
         Some(at)
     }
 
+    /// Whether the page of that index may be written through a mapping.
+    pub fn is_page_mapped_to_write(&self, index: u32, cx: &Cx) -> bool {
+        self.content.lock(cx).mapped.get(index).is_some()
+    }
+
     /// Whether pages may be written through mappings.
     pub fn is_mapped_to_write(&self, cx: &Cx) -> bool {
         !self.content.lock(cx).mapped.is_empty()

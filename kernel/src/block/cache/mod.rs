@@ -87,6 +87,8 @@ pub enum Extent {
     },
     /// Not as it is, such as where it is compressed: [`Backing::make`] makes one page.
     Made,
+    /// Nowhere yet: it is dirty, and stays so until its owner has found a place for it.
+    Delayed,
 }
 
 /// Where the content of a cache is.

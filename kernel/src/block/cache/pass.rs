@@ -109,6 +109,37 @@ impl Cache {
         self.pass(first, frames, Kind::WritePast, cx)
     }
 
+    /// How many pages from `first` on, of so many, can pass now: they are not here, or are as on the device.
+    pub fn passable(&self, first: u32, count: usize, cx: &Cx) -> u32 {
+        let most = count.min(self.device().limits().most_frames) as u32;
+        let content = self.content.lock(cx);
+        content.passable(first..first.saturating_add(most)) - first
+    }
+
+    /// As [`write_past`](Self::write_past), to where the caller says: all of them or none. They may lie behind the present end.
+    ///
+    /// # Errors
+    /// `Again`: they cannot pass, or no longer. `Absent`: the device has no room.
+    pub fn write_past_to(&self, sector: u64, first: u32, frames: Vec<UFrame>, cx: &Cx) -> Step<()> {
+        let pages = first..first + frames.len() as u32;
+        let mut content = self.content.lock(cx);
+        if content.passable(pages.clone()) < pages.end {
+            return Err(Stop::Again);
+        }
+        while let Some(index) = content.pages.next(first).map(|(index, _)| index).filter(|index| *index < pages.end) {
+            content.forget(index);
+        }
+        let number = content.begin_write();
+        content.passing.push((number, pages.clone()));
+        let sectors = (sector, frames.len() as u32 * PAGE_SECTORS as u32);
+        let work = Work { cache: self.name, pages, kind: Kind::WritePast(number) };
+        let submitted = self.submit(self.device(), sectors, frames, work, content, cx);
+        submitted.map_err(|stop| match stop {
+            Stop::BlockOnDevice => self.absent(first.into(), cx),
+            stop => stop,
+        })
+    }
+
     /// Waits until all that passes now has passed, or could not. Only the end of the caller ends that.
     pub fn wait_passed_async<C: Caller>(cache: WeakRc<Cache>, cx: &mut Cx, me: &mut C) {
         let mut end = None;

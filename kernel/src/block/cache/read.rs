@@ -117,6 +117,8 @@ impl Cache {
             Extent::On { device, sector, pages } => {
                 (device, sector, count.min(pages).min(device.limits().most_frames as u32))
             }
+            // It is here.
+            Extent::Delayed => return Ok(()),
             extent @ (Extent::Hole { .. } | Extent::Made) => {
                 let frame = self.new_frame(cx)?;
                 // Fresh memory does not fault.

@@ -71,6 +71,12 @@ impl Cache {
         self.failures.load(Ordering::Relaxed)
     }
 
+    /// Notes that something could not be written before the device was asked to.
+    pub fn note_unwritten(&self, error: Errno, cx: &Cx) {
+        let _content = self.content.lock(cx);
+        self.note_failure(error);
+    }
+
     /// Says once of each failure to write that `seen` has not seen. `seen` begins as [`failures`](Self::failures).
     ///
     /// # Errors

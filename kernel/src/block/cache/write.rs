@@ -57,6 +57,60 @@ impl Cache {
         Ok(at.saturating_sub(offset) as usize)
     }
 
+    /// Writes from `offset` on, up to `end`, behind the present end, to pages that have no place yet ([`Extent::Delayed`]): how many bytes. The caller says afterwards that they are there, and has checked that there is room. A page that has bytes before `offset` is here.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn append(&self, offset: u64, end: u64, from: &mut Reader<'_>, cx: &Cx) -> Step<usize> {
+        let mut at = offset;
+        while at < end && from.remaining() > 0 {
+            match self.append_page(at, end, from, cx) {
+                Ok(len) => at += len as u64,
+                Err(_) if at > offset => break,
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok((at - offset) as usize)
+    }
+
+    fn append_page(&self, at: u64, end: u64, from: &mut Reader<'_>, cx: &Cx) -> Step<usize> {
+        let (index, within) = (page_index(at)?, (at % PAGE) as usize);
+        let len = ((PAGE - within as u64).min(end - at) as usize).min(from.remaining());
+        let left = from.remaining();
+        let mut content = self.content.lock(cx);
+        if let Some(page) = content.page(index) {
+            match page.state {
+                State::Dirty | State::Clean => {}
+                _ => return Err(self.absent(index.into(), cx)),
+            }
+            let Some(frame) = page.frame.clone() else { return Err(Errno::EIO.into()) };
+            let outcome = from.copy_to(&mut frame.writer(within..within + len));
+            let copied = left - from.remaining();
+            if copied == 0 {
+                outcome?;
+            }
+            content.set(index, State::Dirty);
+            return Ok(copied);
+        }
+        if content.passes(index) {
+            return Err(self.absent(index.into(), cx));
+        }
+        drop(content);
+        if within > 0 {
+            return Err(Errno::EIO.into());
+        }
+        let frame = self.new_frame(cx)?;
+        let outcome = from.copy_to(&mut frame.writer(0..len));
+        let copied = left - from.remaining();
+        if copied == 0 {
+            outcome?;
+        }
+        // A frame of memory never faults.
+        let _ = frame.writer(copied..PAGE_SIZE).zero(PAGE_SIZE - copied);
+        self.content.lock(cx).enter(index, frame, State::Dirty, false);
+        Ok(copied)
+    }
+
     fn write_page(&self, at: u64, end: u64, from: &mut Reader<'_>, cx: &Cx) -> Step<usize> {
         let (index, within) = (page_index(at)?, (at % PAGE) as usize);
         let len = (PAGE - within as u64).min(end - at) as usize;
@@ -117,6 +171,7 @@ impl Cache {
         let version = self.backing.version();
         let (device, sector, pages) = match self.backing.locate(first, cx)? {
             Extent::On { device, sector, pages } => (device, sector, pages),
+            Extent::Delayed => return Ok(Some(first.saturating_add(1))),
             extent => return self.store(first, &extent, version, cx).map(Some),
         };
         let end = end.min(first.saturating_add(pages.min(most)));

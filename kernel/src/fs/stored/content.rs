@@ -1,11 +1,18 @@
 //! The content of a file: where its pages are, and how it is read, written, cut and mapped.
 //!
 //! *Writing.* Where blocks are missing, or the file grows, a change of the volume allocates them and sets the length. Everything that may be absent comes first: the pages are in the cache, and the bytes were copied from the program. The pages become dirty in the moment in which the change is true,
-//! with the volume's state locked: so no page is dirty that has no block, and no block is shown that has no page. The commit that the change is part of is made when these pages are on the disk.
+//! with the volume's state locked: so no page is dirty that has no block (but where that is delayed, see below), and no block is shown that has no page. The commit that the change is part of is made when these pages are on the disk.
+//!
+//! *Delayed allocation.* Where blocks are as large as pages, what is appended to a file gets its blocks only when it is written back, is synchronised, or the file is changed in any other way: then they are chosen together, as few runs as there can be. Such a part of a file reaches from a page's beginning
+//! (`delayed_from`, where the file ends on the disk) to the file's end in memory; all its pages are dirty, and their place is [`Extent::Delayed`], so nobody writes or forgets them. Room is *promised* when the write takes place, for the pages and for as many blocks of the file's tree as they need wherever they will lie:
+//! so ENOSPC comes at the write. Every change leaves free what is promised to others. Where promises are in the way of a change, all files get their blocks, and what was promised for trees and not needed is free again; only then the disk is full. On the disk a file has its new length together with the blocks, in one
+//! change, so a crash shows the length and the content from before or after. Whoever replaces a file by renaming another over it has that one's blocks allocated first: programs do that without fsync(2), and rely on one of both contents being there after a crash.
 //!
 //! *Cutting.* The length changes first. Then pages behind it are taken from mappings and from the cache, which waits for those that are being written; then blocks are freed, in steps. Whoever is next to change the file finishes that first; if nobody is, the volume's task does.
 //!
 //! *Mappings.* Nothing says when a program writes to a page through a mapping. So pages that it can write to stay dirty; where the file is synchronised, the volume's task takes them out of all address spaces, so that whoever writes next says so by a fault, and then writes them.
+//! A page can be written through a mapping only while all blocks of it up to the file's end hold what is written: the fault allocates them, or fails (SIGBUS). Where blocks are smaller than a page, a file that grows within such a page would get a hole in it. So the page is taken out of all address spaces before the
+//! file grows ([`Node::lock_to_grow`]), and the next fault allocates what the page has then.
 //!
 //! Locks: `writing` is held over each step that changes the content; it comes before the inode's metadata, the volume's state, and the cache. Pages are taken from mappings without it, as it must not be held where
 //! address spaces are reached for: what is to be taken is noted with it, and it is not locked again before that is done ([`Node::lock_content`]).
@@ -18,9 +25,9 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Reader, UFrame, Writer};
 use linux_raw_sys::general::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE};
-use refs::{SpinGuard, StrongRc, TempRc, WeakRc};
+use refs::{SpinGuard, SpinLock, StrongRc, TempRc, WeakRc};
 
-use super::format::{Allocation, Change, Done, Place};
+use super::format::{Allocation, Change, Done, Growth, Place};
 use super::node::Node;
 use super::state::{Desk, State};
 use super::{Format, Volume};
@@ -31,6 +38,12 @@ use crate::memory::{BadAccess, Mapped, Pages, begin_unmapping, finish_unmapping}
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 const PAGE: u64 = PAGE_SIZE as u64;
+/// Of a file that has all its blocks, where the part begins that has none.
+const NOT_DELAYED: u64 = u64::MAX;
+/// So many pages are appended in one go whose blocks come later.
+const DELAYED_AT_ONCE: u64 = 256;
+/// Fewer new pages than these are copied, if others could not pass.
+const FEWEST_NEW: usize = 16;
 /// So many pages get blocks in one change.
 const PAGES_AT_ONCE: u64 = 16;
 
@@ -43,6 +56,12 @@ pub(super) struct Stored<F: Format> {
     pub size: AtomicU64,
     /// What it takes on the disk, in units of 512 bytes.
     pub sectors: AtomicU64,
+    /// From this byte on, at which a page begins, it has no blocks yet; [`NOT_DELAYED`] if it has all. It is changed with `writing` locked.
+    delayed_from: AtomicU64,
+    /// How many blocks are promised to it.
+    promised: AtomicU64,
+    /// How it grows from there on.
+    growth: SpinLock<Option<Growth>>,
     /// Changes whenever pages come to lie elsewhere.
     version: AtomicU64,
     /// The volume's task knows that there is something to write.
@@ -61,6 +80,9 @@ impl<F: Format> Stored<F> {
             node,
             size: AtomicU64::new(size),
             sectors: AtomicU64::new(sectors),
+            delayed_from: AtomicU64::new(NOT_DELAYED),
+            promised: AtomicU64::new(0),
+            growth: SpinLock::new(None),
             version: AtomicU64::new(0),
             is_noted: AtomicBool::new(false),
             is_busy: AtomicBool::new(false),
@@ -70,6 +92,28 @@ impl<F: Format> Stored<F> {
 
     pub fn size(&self) -> u64 {
         self.size.load(Ordering::Relaxed)
+    }
+
+    /// Where the part of it begins that has no blocks yet.
+    pub fn delayed_from(&self) -> u64 {
+        self.delayed_from.load(Ordering::Acquire)
+    }
+
+    /// Whether a part of it has no blocks yet.
+    pub fn is_delayed(&self) -> bool {
+        self.delayed_from() != NOT_DELAYED
+    }
+
+    /// What it takes on the disk, and will take, in units of 512 bytes.
+    pub fn sectors(&self) -> u64 {
+        let delayed = self.size().saturating_sub(self.delayed_from()).next_multiple_of(PAGE);
+        self.sectors.load(Ordering::Relaxed) + delayed / SECTOR
+    }
+
+    /// So many blocks are promised to it from now on: no more than were.
+    fn keep_promised(&self, blocks: u64) {
+        let before = self.promised.swap(blocks, Ordering::Relaxed);
+        self.desk.with(|desk| desk.promised.fetch_sub(before.saturating_sub(blocks), Ordering::Relaxed));
     }
 
     /// Something is to be written.
@@ -83,7 +127,9 @@ impl<F: Format> Stored<F> {
     /// What a change has made of it, in the moment in which it becomes true.
     pub fn take(&self, done: &Done<F::Node>) {
         if let Some(now) = done.of(self.number) {
-            self.size.store(now.size, Ordering::Relaxed);
+            if !self.is_delayed() {
+                self.size.store(now.size, Ordering::Relaxed);
+            }
             self.sectors.store(now.blocks, Ordering::Relaxed);
         }
         self.moves();
@@ -92,6 +138,12 @@ impl<F: Format> Stored<F> {
     /// Pages come to lie elsewhere: whoever has found out where they are, and has begun nothing there yet, does that again. Called before the cache is asked what was begun ([`Cache::cut`]), where blocks are taken away.
     fn moves(&self) {
         self.version.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl<F: Format> Drop for Stored<F> {
+    fn drop(&mut self) {
+        self.keep_promised(0);
     }
 }
 
@@ -114,6 +166,9 @@ impl<F: Format> Backing for Content<F> {
 
     fn locate(&self, index: u32, cx: &Cx) -> Step<Extent> {
         let file = self.file.get(cx);
+        if u64::from(index) * PAGE >= file.delayed_from() {
+            return Ok(Extent::Delayed);
+        }
         let volume = file.volume.upgrade(cx).map_err(|_| Errno::EIO)?;
         Ok(match volume.ask(cx, |format, view| format.place(&file.node, index, view))? {
             Place::Hole => Extent::Hole { pages: 1 },
@@ -174,6 +229,17 @@ impl<F: Format> Backing for Content<F> {
     }
 }
 
+/// Whether files of a volume may get blocks later than their pages become dirty.
+fn delays<F: Format>(volume: &Volume<F>) -> bool {
+    F::HAS_HOLES && u64::from(volume.format.block_bytes()) == PAGE
+}
+
+/// How many blocks a file takes at most for bytes that it gets at its end.
+fn needed(growth: &Growth, bytes: Range<u64>) -> u64 {
+    let count = (bytes.end - bytes.start).div_ceil(PAGE);
+    count + growth.tree_blocks(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
 fn page_index(offset: u64) -> Result<u32> {
     u32::try_from(offset / PAGE).map_err(|_| Errno::EFBIG)
 }
@@ -231,17 +297,52 @@ impl<F: Format> Node<F> {
         let writing = self.lock_content(&volume, cx)?;
         let file = self.file.get(cx);
         let range = u64::from(first) * PAGE..(u64::from(first) + frames.len() as u64) * PAGE;
-        let end = range.end;
-        if end > file.size() || volume.ask(cx, |format, view| format.written_to(&file.node, range, view))? < end {
+        let content = self.content(cx)?;
+        let has_blocks = range.end <= file.size()
+            && volume.ask(cx, |format, view| format.written_to(&file.node, range.clone(), view))? == range.end;
+        let written = if has_blocks {
+            content.write_past(first, frames, cx)? as usize * PAGE_SIZE
+        } else if delays(&*volume) {
+            self.write_past_new(&volume, &content, first, frames, cx)?
+        } else {
             return Ok(0);
-        }
-        let written = self.content(cx)?.write_past(first, frames, cx)? as usize * PAGE_SIZE;
+        };
         drop(writing);
         if written > 0 {
             file.note_dirty(false);
-            this.touch_modified(cx);
+            this.touch_written(cx);
         }
         Ok(written)
+    }
+
+    /// The same where blocks are missing. They are allocated in the change in which the disk is told to write them: the commit that shows them waits for it, as it waits for dirty pages. `writing` is locked.
+    fn write_past_new(
+        &self,
+        volume: &Volume<F>,
+        content: &TempRc<'_, Cache>,
+        first: u32,
+        mut frames: Vec<UFrame>,
+        cx: &Cx,
+    ) -> Step<usize> {
+        let count = content.passable(first, frames.len(), cx) as usize;
+        if count < frames.len().min(FEWEST_NEW) {
+            return Ok(0);
+        }
+        let file = self.file.get(cx);
+        let start = u64::from(first) * PAGE;
+        let range = start..start + (count * PAGE_SIZE) as u64;
+        let change = Change::Allocate(file.number, range, Allocation::Together);
+        let (done, _) = volume.change(cx, &change, |done, state| {
+            let pages = (done.reached.saturating_sub(start) / PAGE) as usize;
+            let Some(place) = done.place.filter(|_| pages > 0) else { return Err(Errno::ENOSPC.into()) };
+            frames.truncate(pages);
+            let sector = (volume.on().bytes().start + place) / SECTOR;
+            content.write_past_to(sector, first, frames, cx)?;
+            note_data(state, file.number, content);
+            file.take(done);
+            Ok(())
+        })?;
+        Ok((done.reached - start) as usize)
     }
 
     /// Takes what is on the disk of a range out of the cache.
@@ -261,7 +362,12 @@ impl<F: Format> Node<F> {
         cx: &Cx,
     ) -> Step<(usize, u64)> {
         let volume = self.volume_to_change(cx)?;
-        let writing = self.lock_content(&volume, cx)?;
+        let len = from.remaining() as u64;
+        let writing = if delays(&*volume) {
+            self.lock_delayed(&volume, cx)?
+        } else {
+            self.lock_to_grow(&volume, |size| offset.unwrap_or(size).saturating_add(len), cx)?
+        };
         let start = offset.unwrap_or(self.size());
         let limit = limit.min(i64::MAX as u64);
         if start >= limit && from.remaining() > 0 {
@@ -283,7 +389,7 @@ impl<F: Format> Node<F> {
         }
         drop(writing);
         if at > start {
-            this.touch_modified(cx);
+            this.touch_written(cx);
         }
         Ok(((at - start) as usize, at))
     }
@@ -292,9 +398,14 @@ impl<F: Format> Node<F> {
     fn write_some(&self, volume: &Volume<F>, range: Range<u64>, from: &mut Reader<'_>, cx: &Cx) -> Step<(u64, bool)> {
         let (at, size) = (range.start, self.size());
         let content = self.content(cx)?;
+        let file = self.file.get(cx);
+        if at < size && at >= file.delayed_from() {
+            let end = range.end.min(size);
+            let len = content.write(at, end, from, cx)? as u64;
+            return Ok((len, len == end - at));
+        }
         if at < size {
-            let file = self.file.get(cx);
-            let range = at..range.end.min(size);
+            let range = at..range.end.min(size).min(file.delayed_from());
             let end = volume.ask(cx, |format, view| format.written_to(&file.node, range, view))?;
             if end > at {
                 let len = content.write(at, end, from, cx)? as u64;
@@ -302,8 +413,22 @@ impl<F: Format> Node<F> {
             }
         }
         content.check_room(at, cx)?;
+        let mut most = PAGES_AT_ONCE;
+        if at == size && delays(volume) {
+            if let Some(done) = self.append_delayed(volume, &content, range.clone(), from, cx)? {
+                return Ok(done);
+            }
+            // What comes behind this page may be delayed.
+            most = if at.is_multiple_of(PAGE) { most } else { 1 };
+        }
+        if file.is_delayed() {
+            self.allocate_delayed(volume, &content, cx)?;
+            if file.is_delayed() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
         self.fill_gap(volume, &content, at, cx)?;
-        let mut end = range.end.min((at / PAGE + PAGES_AT_ONCE) * PAGE);
+        let mut end = range.end.min((at / PAGE + most) * PAGE);
         for index in pages_of(at..end)? {
             match content.page_to_write(index, cx) {
                 Ok(_) => {}
@@ -337,6 +462,81 @@ impl<F: Format> Node<F> {
             }
         }
         Ok((len as u64, len == copied && copied as u64 == end - at))
+    }
+
+    /// Appends bytes to pages that get their blocks later: how many, and whether `from` is where it should be for the next ones. `None` where they must get blocks now. `writing` is locked.
+    fn append_delayed(
+        &self,
+        volume: &Volume<F>,
+        content: &TempRc<'_, Cache>,
+        range: Range<u64>,
+        from: &mut Reader<'_>,
+        cx: &Cx,
+    ) -> Step<Option<(u64, bool)>> {
+        let (at, file) = (range.start, self.file.get(cx));
+        let start = if file.is_delayed() { file.delayed_from() } else { at };
+        if !file.is_delayed() {
+            if !at.is_multiple_of(PAGE) {
+                return Ok(None);
+            }
+            let growth = volume.ask(cx, |format, view| format.delayed(&file.node, view))?;
+            *file.growth.lock(cx) = growth;
+        }
+        let Some(growth) = *file.growth.lock(cx) else { return Ok(None) };
+        let end = range.end.min((at / PAGE + DELAYED_AT_ONCE) * PAGE).min(start + u64::from(growth.most()) * PAGE);
+        if end <= at {
+            return Ok(None);
+        }
+        let promised = file.promised.load(Ordering::Relaxed);
+        let more = needed(&growth, start..end).saturating_sub(promised);
+        if more > 0 && !volume.promise(more, cx)? {
+            return Ok(None);
+        }
+        file.promised.store(promised + more, Ordering::Relaxed);
+        file.delayed_from.store(start, Ordering::Release);
+        let copied = content.append(at, end, from, cx);
+        let reached = at + *copied.as_ref().unwrap_or(&0) as u64;
+        if reached == start {
+            file.delayed_from.store(NOT_DELAYED, Ordering::Release);
+        }
+        file.size.store(reached, Ordering::Relaxed);
+        file.keep_promised(needed(&growth, start..reached));
+        let copied = copied? as u64;
+        file.note_dirty(block::cache::has_many_dirty());
+        Ok(Some((copied, copied == end - at)))
+    }
+
+    /// Gives blocks to what has none yet, as much as one change can. `writing` is locked.
+    fn allocate_delayed(&self, volume: &Volume<F>, content: &TempRc<'_, Cache>, cx: &Cx) -> Step<()> {
+        let file = self.file.get(cx);
+        let (start, end) = (file.delayed_from(), file.size());
+        let change = Change::Allocate(file.number, start..end, Allocation::Written);
+        let own = file.promised.load(Ordering::Relaxed);
+        let growth = (*file.growth.lock(cx)).ok_or(Errno::EIO)?;
+        let outcome = volume.change_promised(cx, &change, own, |done, state| {
+            if done.reached <= start {
+                return Err(Errno::ENOSPC.into());
+            }
+            note_data(state, file.number, content);
+            if done.reached < end {
+                file.delayed_from.store(done.reached, Ordering::Release);
+                file.keep_promised(needed(&growth, done.reached..end).min(own));
+            } else {
+                file.delayed_from.store(NOT_DELAYED, Ordering::Release);
+                file.keep_promised(0);
+            }
+            file.take(done);
+            Ok(())
+        });
+        match outcome {
+            Err(Stop::Error(error)) => {
+                // The file system contradicts itself, or is not written any more. What is in memory stays there; whoever syncs the file is told.
+                file.keep_promised(0);
+                content.note_unwritten(error, cx);
+                Err(error.into())
+            }
+            outcome => outcome.map(drop),
+        }
     }
 
     /// Gives bytes blocks, whose pages are here and become dirty: up to where.
@@ -426,7 +626,7 @@ impl<F: Format> Node<F> {
         if size > i64::MAX as u64 {
             return Err(Errno::EFBIG.into());
         }
-        let writing = self.lock_content(&volume, cx)?;
+        let writing = self.lock_to_grow(&volume, |_| size, cx)?;
         let old = self.size();
         let file = self.file.get(cx);
         let content = self.content(cx)?;
@@ -465,6 +665,20 @@ impl<F: Format> Node<F> {
     /// # Errors
     /// Whatever a step may say, while there is.
     pub(super) fn lock_content<'a>(&'a self, volume: &Volume<F>, cx: &'a Cx) -> Step<SpinGuard<'a, ()>> {
+        let writing = self.lock_delayed(volume, cx)?;
+        let file = self.file.get(cx);
+        let mut time_slice = TimeSlice::default();
+        while file.is_delayed() {
+            self.allocate_delayed(volume, &self.content(cx)?, cx)?;
+            if time_slice.is_over() && file.is_delayed() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        Ok(writing)
+    }
+
+    /// The same for what does not mind that a part of the file has no blocks yet.
+    fn lock_delayed<'a>(&'a self, volume: &Volume<F>, cx: &'a Cx) -> Step<SpinGuard<'a, ()>> {
         finish_unmapping(self, cx)?;
         let writing = self.writing.lock(cx);
         if self.mapped.is_being_unmapped() {
@@ -473,6 +687,33 @@ impl<F: Format> Node<F> {
         }
         self.finish_cutting(volume, cx)?;
         Ok(writing)
+    }
+
+    /// As [`lock_content`](Self::lock_content), for a change after which the file ends at `new_end` of its present length, or where it ended before: then no mapping may write to its last page, if that is to have more blocks than it has.
+    ///
+    /// # Errors
+    /// As for [`lock_content`](Self::lock_content).
+    fn lock_to_grow<'a>(
+        &'a self,
+        volume: &Volume<F>,
+        new_end: impl Fn(u64) -> u64,
+        cx: &'a Cx,
+    ) -> Step<SpinGuard<'a, ()>> {
+        let has_parts = F::HAS_HOLES && u64::from(volume.format.block_bytes()) < PAGE;
+        let must_unmap = || {
+            let size = self.size();
+            let is_within_page = has_parts && !size.is_multiple_of(PAGE) && new_end(size) > size;
+            Ok::<_, Errno>(is_within_page && self.content(cx)?.is_page_mapped_to_write(page_index(size)?, cx))
+        };
+        let writing = self.lock_content(volume, cx)?;
+        if !must_unmap()? {
+            return Ok(writing);
+        }
+        drop(writing);
+        self.end_mapped(cx)?;
+        let writing = self.lock_content(volume, cx)?;
+        // Somebody may have written to it again meanwhile.
+        if must_unmap()? { Err(Stop::Pause(Interruption::KillOnly)) } else { Ok(writing) }
     }
 
     /// Goes on with what a cut has left, if there is something. `writing` is locked, and the pages are unmapped.
@@ -538,14 +779,15 @@ impl<F: Format> Node<F> {
             FALLOC_FL_ZERO_RANGE => (true, true),
             _ => return Err(Errno::EOPNOTSUPP.into()),
         };
-        let mut writing = self.lock_content(&volume, cx)?;
+        let end = if keeps_size { 0 } else { range.end };
+        let mut writing = self.lock_to_grow(&volume, |_| end, cx)?;
         let mut time_slice = TimeSlice::default();
         if clears && *done == 0 {
             self.punch(&volume, range.clone(), &mut time_slice, cx)?;
             // So the next step knows that this is done.
             *done = 1;
             drop(writing);
-            writing = self.lock_content(&volume, cx)?;
+            writing = self.lock_to_grow(&volume, |_| end, cx)?;
         }
         let what = if keeps_size { Allocation::AheadOfEnd } else { Allocation::Ahead };
         if !F::HAS_HOLES {
@@ -650,13 +892,19 @@ impl<F: Format> Node<F> {
             _ => return Err(Errno::EINVAL.into()),
         };
         let file = self.file.get(cx);
+        // Where it has no blocks yet, all is data.
+        let delayed = file.delayed_from();
         let size = file.size();
         let mut at = u64::try_from(from).ok().filter(|from| *from < size).ok_or(Errno::ENXIO)?;
         let volume = self.volume(cx)?;
         loop {
+            if at >= delayed {
+                return Ok(if wants_data { at } else { size });
+            }
             match volume.ask(cx, |format, view| format.seek(&file.node, at, wants_data, view))? {
                 Ok(found) if found < size => return Ok(found),
                 Err(next) if next < size => at = next,
+                _ if wants_data && delayed < size => return Ok(delayed),
                 _ if wants_data => return Err(Errno::ENXIO.into()),
                 // There is a hole behind every file.
                 _ => return Ok(size),
@@ -678,7 +926,7 @@ impl<F: Format> Node<F> {
         Ok(())
     }
 
-    /// Has no mapping write to the file without a word any more. Called by the volume's task only; whether there was one.
+    /// Has no mapping write to the file without a word any more; whether there was one. Several may be at it: each goes on with what another has begun.
     pub(super) fn end_mapped(&self, cx: &Cx) -> Step<bool> {
         let content = self.content(cx)?;
         let volume = self.volume_to_change(cx)?;
@@ -707,15 +955,28 @@ impl<F: Format> Node<F> {
         let volume = self.volume_to_change(cx)?;
         let content = self.content(cx)?;
         let file = self.file.get(cx);
+        // Not as others lock it: an address space is locked.
+        let _writing = self.writing.lock(cx);
         let start = u64::from(index) * PAGE;
         let end = self.size().min(start + PAGE);
+        if start >= end {
+            return Err(Errno::ENXIO.into());
+        }
         content.page(index, Wanted::Ahead(&self.ahead, 1), cx)?;
+        if end > file.delayed_from() {
+            self.allocate_delayed(&volume, &content, cx)?;
+            if end > file.delayed_from() {
+                return Err(volume.allocation_first(cx));
+            }
+        }
         let written = volume.ask(cx, |format, view| format.written_to(&file.node, start..end, view))?;
         if written < end {
             self.fill_gap(&volume, &content, start, cx)?;
         }
-        if written < end {
-            self.allocate_to_write(&volume, &content, start..end, cx)?;
+        // All of it has blocks, or it is not mapped: some of it is what a full disk may have had room for.
+        let mut at = written;
+        while at < end {
+            at = self.allocate_to_write(&volume, &content, at..end, cx)?;
         }
         let frame = content.map_to_write(index, self.epoch.load(Ordering::Acquire), cx)?;
         file.note_dirty(false);

@@ -445,7 +445,7 @@ impl Exfat {
             }
             Change::Allocate(number, ref range, what) => {
                 let what = match what {
-                    Allocation::Written => Purpose::Written,
+                    Allocation::Written | Allocation::Together => Purpose::Written,
                     Allocation::Ahead => Purpose::Ahead,
                     Allocation::AheadOfEnd => return Err(Problem::Errno(Errno::EOPNOTSUPP)),
                 };

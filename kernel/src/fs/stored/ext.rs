@@ -196,6 +196,7 @@ impl Format for Ext {
         let mut pieces = Pieces { most: PIECES, made: 0 };
         let (tx, mut done, touched) = loop {
             let mut tx = Transaction::new(&self.file_system, &blocks, time(now))?;
+            tx.leave_free(view.promised());
             let mut done = Done::default();
             match change(&mut tx, what, &mut pieces, &mut done) {
                 Ok(touched) => break (tx, done, touched),
@@ -243,6 +244,14 @@ impl Format for Ext {
             Err(next) if next >= end => NextExtent::NoneBefore(range.end),
             Err(next) => NextExtent::NoneBefore(u64::from(next) * size),
         })
+    }
+
+    fn delayed(&self, node: &Inode, view: &View<'_>) -> Said<Option<ext::Growth>> {
+        if self.file_system.block_size() as usize != PAGE_SIZE {
+            return Ok(None);
+        }
+        let node = self.now(node, view)?;
+        Ok(self.file_system.growth(&self.blocks(view), &node)?)
     }
 
     fn written_to(&self, node: &Inode, range: Range<u64>, view: &View<'_>) -> Said<u64> {
@@ -509,8 +518,10 @@ fn allocate<B: Blocks>(
 ) -> Said<u64> {
     let size = u64::from(tx.fs().block_size());
     let (mut at, end) = (block_index(range.start / size)?, block_index(range.end.div_ceil(size))?);
-    let wanted = if what == Allocation::Written { Written::Yes } else { Written::No };
-    while at < end && pieces.made < pieces.most && tx.changed_blocks() < ext::STEP_BLOCKS / 2 {
+    let is_written = matches!(what, Allocation::Written | Allocation::Together);
+    let wanted = if is_written { Written::Yes } else { Written::No };
+    let most = if what == Allocation::Together { 1 } else { usize::MAX };
+    while pieces.made < most && at < end && pieces.made < pieces.most && tx.changed_blocks() < ext::STEP_BLOCKS / 2 {
         let count = match tx.fs().map(tx, inode, at)? {
             Mapping::Blocks { count, written: Written::No, .. } if wanted == Written::Yes => {
                 tx.convert(inode, at, count.min(end - at))?
@@ -609,10 +620,17 @@ fn change<B: Blocks>(
         Change::Allocate(number, ref range, what) => {
             let number = inode_number(number)?;
             let mut inode = fs.inode(tx, number)?;
-            if what != Allocation::Written && inode.flags() & EXTENTS == 0 {
+            let is_written = matches!(what, Allocation::Written | Allocation::Together);
+            if !is_written && inode.flags() & EXTENTS == 0 {
                 return Err(Problem::Errno(Errno::EOPNOTSUPP));
             }
             done.reached = allocate(tx, &mut inode, range, what, pieces)?;
+            let size = u64::from(fs.block_size());
+            if what == Allocation::Together
+                && let Mapping::Blocks { start, .. } = fs.map(tx, &inode, block_index(range.start / size)?)?
+            {
+                done.place = Some(start * size);
+            }
             [number, 0, 0, 0]
         }
         Change::Resize(number, size) => {

@@ -12,6 +12,7 @@ pub use super::journal::{Changes, Journal};
 use crate::error::Errno;
 use crate::fs::file_system::Capacity;
 use crate::fs::{Creation, FileKind, InodeFlags, Metadata, NextExtent, Rename, Timestamp};
+pub use ext::Growth;
 
 /// Why something cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +83,11 @@ pub struct Space {
 }
 
 impl Space {
+    /// Those that are free for everybody.
+    pub fn free_pages(&self) -> u64 {
+        self.pages.saturating_sub(self.used_pages).saturating_sub(self.kept_pages)
+    }
+
     /// Says so to whoever asks how much there is.
     pub fn tell(&self, capacity: &Capacity) {
         for (figure, value) in [
@@ -138,11 +144,28 @@ pub enum Change<'a> {
     End,
 }
 
+impl Change<'_> {
+    /// Whether a call asks for it that can wait for room, and not the volume's task, which makes room.
+    pub fn is_of_a_call(&self) -> bool {
+        matches!(
+            self,
+            Change::Create(..)
+                | Change::CreateNameless(..)
+                | Change::Link(..)
+                | Change::Rename(..)
+                | Change::Attribute(..)
+                | Change::Allocate(..)
+        )
+    }
+}
+
 /// What blocks are allocated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
     /// To be written now.
     Written,
+    /// The same, and only as many as lie together.
+    Together,
     /// To be there when they are written: they read as zeros. The length changes.
     Ahead,
     /// The same, and the length stays.
@@ -157,13 +180,15 @@ pub struct Done<N> {
     pub has_more: bool,
     /// Up to where bytes have blocks.
     pub reached: u64,
+    /// Where on the device the first of them is, if they lie [together](Allocation::Together).
+    pub place: Option<u64>,
     /// What inodes are like now whose names, length or blocks have changed.
     pub touched: Vec<(u64, Metadata)>,
 }
 
 impl<N> Default for Done<N> {
     fn default() -> Self {
-        Done { made: None, has_more: false, reached: 0, touched: Vec::new() }
+        Done { made: None, has_more: false, reached: 0, place: None, touched: Vec::new() }
     }
 }
 
@@ -282,6 +307,11 @@ pub trait Format: Send + Sync + Sized + 'static {
     /// The first extent of a file in a range of bytes, cut to blocks that are in it, as far as was looked.
     fn extent(&self, _node: &Self::Node, _range: Range<u64>, _view: &View<'_>) -> Said<NextExtent> {
         Err(Problem::Errno(Errno::EOPNOTSUPP))
+    }
+
+    /// How a file gets blocks from its end on, if that may be done later than its pages become dirty; `None`: it gets them at once. Blocks are as large as pages then.
+    fn delayed(&self, _node: &Self::Node, _view: &View<'_>) -> Said<Option<Growth>> {
+        Ok(None)
     }
 
     /// Up to where bytes of a file from `from` on can be written as they are: `from` if a block is missing.

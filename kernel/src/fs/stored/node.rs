@@ -131,7 +131,7 @@ impl<F: Format> Node<F> {
             return Ok(());
         }
         this.begin_keeping();
-        let change = Change::Keep(this.number, this.metadata(cx), this.flags());
+        let change = Change::Keep(this.number, this.metadata_to_keep(cx), this.flags());
         let kept = self.volume(cx).map_err(Stop::from).and_then(|volume| volume.change(cx, &change, |_, _| Ok(())));
         kept.map(drop).inspect_err(|_| self.is_unkept.store(true, Ordering::Release))
     }
@@ -212,6 +212,23 @@ impl<F: Format> Node<F> {
         directory_changed(this, done, now, cx);
     }
 
+    /// What replaces another file gets its blocks first: after a crash there is the one or the other, with its content.
+    fn allocate_before_replacing<'cx>(
+        &self,
+        this: &TempRc<'cx, Inode>,
+        name: &[u8],
+        to: &TempRc<'cx, Inode>,
+        to_name: &[u8],
+        cx: &'cx Cx,
+    ) -> Step<()> {
+        let Some(moved) = self.find_now(this, name, cx)? else { return Ok(()) };
+        let Ok(node) = Self::of(&moved) else { return Ok(()) };
+        if node.file.with(Stored::is_delayed) && Self::of(to)?.find_now(to, to_name, cx)?.is_some() {
+            drop(node.lock_content(&*self.volume(cx)?, cx)?);
+        }
+        Ok(())
+    }
+
     /// An inode has lost a name.
     fn lost_name(
         &self,
@@ -278,7 +295,7 @@ impl<F: Format> InodeOps for Node<F> {
         self.file.with(|file| {
             if file.is_written {
                 metadata.size = file.size();
-                metadata.blocks = file.sectors.load(Ordering::Relaxed);
+                metadata.blocks = file.sectors();
             }
         });
     }
@@ -448,6 +465,7 @@ impl<F: Format> InodeOps for Node<F> {
         let Named { directory: this, name, .. } = *from;
         let Named { directory: to, name: to_name, .. } = *into;
         let volume = self.volume(cx)?;
+        self.allocate_before_replacing(this, name, to, to_name, cx)?;
         let file_system = this.file_system.get(cx);
         let _tree = file_system.tree.lock(cx);
         let target = Self::of(to)?;
@@ -601,6 +619,9 @@ impl<F: Format> InodeOps for Node<F> {
                 VolumeSync::Pages => {
                     if let Some(content) = &self.content {
                         let content = content.get(cx);
+                        if file.is_delayed() {
+                            drop(self.lock_content(&volume, cx)?);
+                        }
                         if content.is_mapped_to_write(cx) {
                             progress.volume = VolumeSync::All(file.desk.get(cx).want_sync());
                             continue;

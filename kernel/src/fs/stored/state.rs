@@ -4,6 +4,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
+use core::sync::atomic::AtomicU64;
 
 use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
@@ -30,6 +31,8 @@ pub(super) struct State {
     pub since: Option<u64>,
     /// Files with new blocks: what they are to hold is on the disk before the commit is. By inode.
     pub data: BTreeMap<u64, WeakRc<Cache>>,
+    /// How many blocks were free, of those that everybody may have, after the last change; `None`: not known yet.
+    pub free: Option<u64>,
     /// Nothing is changed until the commit has begun.
     pub is_closed: bool,
     /// Why nothing is changed any more.
@@ -65,6 +68,7 @@ impl State {
             committed: 0,
             since: None,
             data: BTreeMap::new(),
+            free: None,
             is_closed: false,
             stopped: None,
         }
@@ -146,6 +150,8 @@ pub(super) struct Desk {
     pub work: WaitList,
     /// Where those wait who wait for the task.
     pub progress: WaitList,
+    /// How many free blocks are promised to files. It gets more with the volume's state locked only.
+    pub promised: AtomicU64,
 }
 
 impl Desk {
@@ -154,6 +160,12 @@ impl Desk {
         if self.notes.with(|notes| notes.note_dirty(number, is_urgent)) {
             self.work.wake_all();
         }
+    }
+
+    /// All that is promised is to be allocated.
+    pub fn want_allocation(&self) {
+        self.notes.with(|notes| notes.is_urgent = true);
+        self.work.wake_all();
     }
 
     /// A commit is waited for.

@@ -60,6 +60,8 @@ pub struct View<'a> {
     cx: &'a Cx,
     /// What is newer than on the disk.
     state: Option<&'a State>,
+    /// So many free blocks are promised to others.
+    promised: u64,
     /// Why a block was not at hand.
     stop: Cell<Option<Stop>>,
     /// Where bytes are shown that must be copied for that. Some of it is kept from one time to the next.
@@ -68,7 +70,17 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     pub(super) fn new(place: &'a Place, state: Option<&'a State>, cx: &'a Cx) -> Self {
-        View { place, cx, state, stop: Cell::new(None), scratch: Cell::default() }
+        View { place, cx, state, promised: 0, stop: Cell::new(None), scratch: Cell::default() }
+    }
+
+    /// The same for a change that leaves so many free blocks to others.
+    fn leaving(self, promised: u64) -> Self {
+        View { promised, ..self }
+    }
+
+    /// How many free blocks a change has to leave to others.
+    pub fn promised(&self) -> u64 {
+        self.promised
     }
 
     /// Copies bytes of the volume.
@@ -171,6 +183,15 @@ impl<'a> View<'a> {
     }
 }
 
+/// What came of a try to change something.
+enum Tried<N> {
+    Done(Done<N>, Timestamp),
+    /// A commit must come first.
+    CommitFirst,
+    /// Files must get the blocks that are promised to them first.
+    AllocationFirst,
+}
+
 /// What a call is told of a format's problem; what is wrong with the file system goes to the kernel's log, once.
 fn stop_of(problem: Problem, view: &View<'_>, is_bad: &AtomicBool, kind: &str) -> Stop {
     let (error, what) = match problem {
@@ -248,11 +269,51 @@ impl<F: Format> Volume<F> {
         what: &Change<'_>,
         before: impl FnOnce(&Done<F::Node>, &mut State) -> Step<()>,
     ) -> Step<(Done<F::Node>, Timestamp)> {
-        match self.try_change(cx, what, before) {
-            Ok(Some(change)) => Ok(change),
-            Ok(None) => Err(self.commit_first(cx)),
+        self.change_promised(cx, what, 0, before)
+    }
+
+    /// The same for a change to which so many of the promised blocks were promised.
+    pub(super) fn change_promised(
+        &self,
+        cx: &Cx,
+        what: &Change<'_>,
+        own: u64,
+        before: impl FnOnce(&Done<F::Node>, &mut State) -> Step<()>,
+    ) -> Step<(Done<F::Node>, Timestamp)> {
+        match self.try_change(cx, what, own, before) {
+            Ok(Tried::Done(done, now)) => Ok((done, now)),
+            Ok(Tried::CommitFirst) => Err(self.commit_first(cx)),
+            Ok(Tried::AllocationFirst) => Err(self.allocation_first(cx)),
             Err(stop) => Err(stop),
         }
+    }
+
+    /// Promises a file so many free blocks; whether there are as many.
+    ///
+    /// # Errors
+    /// Why nothing is changed any more; `Absent`.
+    pub(super) fn promise(&self, blocks: u64, cx: &Cx) -> Step<bool> {
+        let mut state = self.state.lock(cx);
+        if let Some(stopped) = state.stopped {
+            return Err(stopped.error().into());
+        }
+        let free = match state.free {
+            Some(free) => free,
+            None => {
+                let view = View::new(&self.place, Some(&state), cx);
+                let space = self.format.space(&view).map_err(|problem| self.stop_of(problem, &view))?;
+                *state.free.insert(space.free_pages())
+            }
+        };
+        let desk = self.desk.get(cx);
+        let is_there = free.saturating_sub(desk.promised.load(Ordering::Relaxed)) >= blocks;
+        if is_there {
+            desk.promised.fetch_add(blocks, Ordering::Relaxed);
+            if let Ok(file_system) = self.file_system.upgrade(cx) {
+                file_system.capacity.used_pages.fetch_add(blocks, Ordering::Relaxed);
+            }
+        }
+        Ok(is_there)
     }
 
     /// A commit must come first.
@@ -268,44 +329,52 @@ impl<F: Format> Volume<F> {
         }
     }
 
-    /// As [`change`](Self::change); `None` where a commit must come first.
+    /// As [`change`](Self::change), once.
     fn try_change(
         &self,
         cx: &Cx,
         what: &Change<'_>,
+        own: u64,
         before: impl FnOnce(&Done<F::Node>, &mut State) -> Step<()>,
-    ) -> Step<Option<(Done<F::Node>, Timestamp)>> {
+    ) -> Step<Tried<F::Node>> {
         let mut state = self.state.lock(cx);
         if let Some(stopped) = state.stopped {
             return Err(stopped.error().into());
         }
         let journal = state.journal.as_ref().ok_or(Errno::EROFS)?;
         if state.is_closed || !journal.has_room() {
-            return Ok(None);
+            return Ok(Tried::CommitFirst);
         }
         let now = Timestamp::now();
-        let view = View::new(&self.place, Some(&state), cx);
+        let promised = self.desk.get(cx).promised.load(Ordering::Relaxed).saturating_sub(own);
+        let view = View::new(&self.place, Some(&state), cx).leaving(promised);
         let (done, changes) = match self.format.change(what, now, &view) {
             Ok(change) => change,
-            Err(Problem::CommitFirst) => return Ok(None),
+            Err(Problem::CommitFirst) => return Ok(Tried::CommitFirst),
             // What is about to be deleted makes room.
-            Err(Problem::Errno(Errno::ENOSPC)) if self.has_doomed(cx) => return Ok(None),
+            Err(Problem::Errno(Errno::ENOSPC)) if self.has_doomed(cx) => return Ok(Tried::CommitFirst),
+            // More is promised than is needed: what is left is free again when all files have their blocks.
+            Err(Problem::Errno(Errno::ENOSPC)) if promised > 0 && own == 0 && what.is_of_a_call() => {
+                return Ok(Tried::AllocationFirst);
+            }
             Err(problem) => return Err(stop_of(problem, &view, &self.is_bad, self.kind)),
         };
         before(&done, &mut state)?;
         self.format.is_true(&changes);
         let is_first = state.apply(changes);
         let view = View::new(&self.place, Some(&state), cx);
-        if let Ok(space) = self.format.space(&view)
-            && let Ok(file_system) = self.file_system.upgrade(cx)
-        {
-            space.tell(&file_system.capacity);
+        if let Ok(mut space) = self.format.space(&view) {
+            state.free = Some(space.free_pages());
+            space.used_pages += self.desk.get(cx).promised.load(Ordering::Relaxed);
+            if let Ok(file_system) = self.file_system.upgrade(cx) {
+                space.tell(&file_system.capacity);
+            }
         }
         drop(state);
         if is_first {
             self.desk.get(cx).work.wake_all();
         }
-        Ok(Some((done, now)))
+        Ok(Tried::Done(done, now))
     }
 
     /// Others must have their turn first.
@@ -313,6 +382,12 @@ impl<F: Format> Volume<F> {
         let view = View::new(&self.place, None, cx);
         let problem = self.format.others_first(&view);
         self.stop_of(problem, &view)
+    }
+
+    /// Files must get the blocks that are promised to them first.
+    pub(super) fn allocation_first(&self, cx: &Cx) -> Stop {
+        self.desk.get(cx).want_allocation();
+        self.commit_first(cx)
     }
 
     fn has_doomed(&self, cx: &Cx) -> bool {
