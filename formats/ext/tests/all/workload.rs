@@ -611,6 +611,57 @@ fn scattered_files_have_deep_trees_and_are_cut_in_steps() {
 }
 
 #[test]
+fn a_file_that_grows_takes_no_more_than_was_foretold() {
+    for (name, options, mib) in [KINDS[0], KINDS[3], KINDS[4], KINDS[7], KINDS[8]] {
+        let mount = Mount::new(image::make(options, mib, None)).expect("an image");
+        let mut work = Workload::new(mount, 34);
+        let size = work.mount.cache.block_size as u64;
+        let files = [b"one".to_vec(), b"other".to_vec()].map(|name| {
+            work.create_in(ROOT, name.clone()).expect("room");
+            work.model.names(ROOT)[&name]
+        });
+        let (mut at, mut foretold) = (0, Vec::new());
+        let mut counts = [1, 1, 1, 1, 1, 2, 7, 12, 100, 300, 340, 700].into_iter();
+        loop {
+            let inode = work.mount.inode(files[0]).expect("an inode");
+            let taken = work.mount.see(|fs, _| Ok(inode.sectors(fs))).expect("a number") * 512 / size;
+            // Of all that was foretold before, however much the file has grown since.
+            for (from, before, growth) in &foretold {
+                let growth: &ext::Growth = growth;
+                let count = (at - from) as u32;
+                assert!(taken <= before + u64::from(count) + growth.tree_blocks(count), "{name}: {from} and {count}");
+            }
+            let Some(count) = counts.next() else { break };
+            let growth =
+                work.mount.see(|fs, disk| fs.growth(disk, &inode)).expect("readable").expect("it ends with a block");
+            assert!(u64::from(growth.most()) >= count);
+            foretold.push((at, taken, growth));
+            for _ in 0..count {
+                // Neither has two blocks that lie together.
+                for file in files {
+                    work.mount.write(file, at * size, &vec![1; size as usize], false).expect("room");
+                }
+                at += 1;
+            }
+        }
+        work.mount.write(files[0], at * size, b"less than a block", false).expect("room");
+        let inode = work.mount.inode(files[0]).expect("an inode");
+        assert_eq!(work.mount.see(|fs, disk| fs.growth(disk, &inode)), Ok(None), "{name}");
+        // What is promised to others is not taken.
+        let free = work.mount.see(|fs, disk| fs.statistics(disk)).expect("numbers").free_blocks;
+        let taken = |work: &mut Workload, left: u64| {
+            work.mount.change(|tx| {
+                tx.leave_free(left);
+                let mut inode = tx.fs().inode(tx, files[0])?;
+                tx.allocate(&mut inode, at as u32 + 1, 1, ext::Written::Yes).map(drop)
+            })
+        };
+        assert_eq!(taken(&mut work, free), Err(Error::NoSpace), "{name}");
+        assert_eq!(taken(&mut work, free / 2), Ok(()), "{name}");
+    }
+}
+
+#[test]
 fn a_file_reaches_as_far_as_its_blocks_can() {
     for (name, options, mib) in [KINDS[0], KINDS[2], KINDS[6]] {
         let mount = Mount::new(image::make(options, mib, None)).expect("an image");

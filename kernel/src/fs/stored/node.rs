@@ -620,7 +620,11 @@ impl<F: Format> InodeOps for Node<F> {
                     if let Some(content) = &self.content {
                         let content = content.get(cx);
                         if file.is_delayed() {
-                            drop(self.lock_content(&volume, cx)?);
+                            self.lock_content(&volume, cx).map(drop).map_err(|stop| match stop {
+                                // Nothing is written any more: so says every sync.
+                                Stop::Error(Errno::EROFS) => Errno::EIO.into(),
+                                stop => stop,
+                            })?;
                         }
                         if content.is_mapped_to_write(cx) {
                             progress.volume = VolumeSync::All(file.desk.get(cx).want_sync());
