@@ -53,7 +53,7 @@ fn what_is_shut_down_has_what_was_written_before() {
         echo more 2>&1 >/m/more; rm /m/kept 2>&1; mkdir /m/d 2>&1; sync /m/lost 2>&1; ls /m/never 2>&1
         /t/godown /m 2 && umount /m; on
         cat /m/kept; ls /m
-        mkdir /m/one; /t/godown /m 1 && umount /m; on
+        /t/godown /m 1 && umount /m; on; mkdir /m/one; /t/godown /m 1 && umount /m; on
         echo synced >/m/two; /t/godown /m 0 && umount /m; on
         cat /m/two; ls /m; /t/godown /m 3 2>&1; /t/godown /tmp 2 2>&1; umount /m";
     let said = said(&image, &place, script);

@@ -979,6 +979,10 @@ impl<F: Format> Node<F> {
             at = self.allocate_to_write(&volume, &content, at..end, cx)?;
         }
         let frame = content.map_to_write(index, self.epoch.load(Ordering::Acquire), cx)?;
+        // Nobody hears of the writes themselves, but for the first after each write-back.
+        if let Some(inode) = volume.any_inode(file.number, cx) {
+            inode.touch_modified(cx);
+        }
         file.note_dirty(false);
         Ok(frame)
     }

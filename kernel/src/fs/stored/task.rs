@@ -127,7 +127,7 @@ impl<F: Format> Volume<F> {
     }
 
     /// An inode that has something to be written, be it without a name.
-    fn any_inode<'cx>(&self, number: u64, cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
+    pub(super) fn any_inode<'cx>(&self, number: u64, cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
         let named = self.inodes.get(number, cx);
         named.or_else(|| {
             let nameless = self.desk.get(cx).notes.lock(cx).nameless.get(&number).copied();

@@ -587,7 +587,9 @@ impl<F: Format> Volume<F> {
         if state.stopped.is_some() {
             return Err(Errno::EIO.into());
         }
-        if state.committed >= number { Ok(()) } else { Err(Stop::BlockOnDevice) }
+        // A commit that has no blocks to write is none, and does not count.
+        let is_done = state.committed >= number || state.last_commit().is_none();
+        if is_done { Ok(()) } else { Err(Stop::BlockOnDevice) }
     }
 
     /// Waits until all was written that had been changed when that number was given.
