@@ -6,25 +6,30 @@
 //!
 //! *Numbers.* A file's number is the place of its entries on the disk, as it was when the file came into memory. A file that is renamed has its entries elsewhere, and keeps its number as long as it is in memory: [`Files`] says where. Of a file without a name it says all.
 
-use alloc::collections::BTreeMap;
+mod changes;
+mod files;
+
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use exfat::{
-    Absent, ChainIndex, Content, Directory, DirectoryIndex, Error, FileSystem, IndexChange, MAGIC_OFFSET, Node,
-    Opening, Pending, Place as Where, Purpose, SIGNATURE, Source, Store, Tail, Time, Transaction, Usage,
+    Absent, ChainIndex, DirectoryIndex, Error, FileSystem, MAGIC_OFFSET, Node, Opening, Pending, Place as Where,
+    SIGNATURE, Source, Store, Time, Transaction, Usage,
 };
 use frame::Cx;
 use frame::mm::PAGE_SIZE;
-use refs::{SpinLock, StrongRc};
+use refs::StrongRc;
 
-use super::format::{Allocation, Change, Changes, Done, Journal, Place, Said};
+use self::changes::Outcome;
+use self::files::{At, Effect, Files, Known};
+pub use self::files::{Effects, File};
+use super::format::{Change, Changes, Done, Journal, Place, Said};
 use super::turns::{FoundOut, Turn, Turns};
 use super::{Format, Listed, Problem, Space, View};
 use crate::block::SECTOR;
 use crate::drivers::random;
 use crate::error::Errno;
-use crate::fs::{Creation, FileKind, Metadata, Rename, Timestamp};
+use crate::fs::{FileKind, Metadata, Timestamp};
 
 /// A file system.
 pub struct Exfat {
@@ -45,143 +50,6 @@ pub struct Begun {
     opened: Option<FileSystem>,
     usage: Usage,
     turns: Option<StrongRc<Turns>>,
-}
-
-/// A file or directory that is in memory.
-pub struct File {
-    number: u64,
-    /// What it is, where nothing changes.
-    node: Node,
-    /// Which of those it is that had that number one after another.
-    serial: u64,
-    known: StrongRc<Known>,
-    files: StrongRc<Files>,
-}
-
-/// What was found out of a file.
-#[derive(Default)]
-struct Known {
-    chain: FoundOut<ChainIndex>,
-    names: FoundOut<DirectoryIndex>,
-}
-
-/// The files that are in memory. Owner: the file system; its files have it as well, for their end.
-#[derive(Default)]
-struct Files(SpinLock<Table>);
-
-#[derive(Default)]
-struct Table {
-    entries: BTreeMap<u64, Entry>,
-    /// The numbers of those that have a name, by the places of their entries.
-    numbers: BTreeMap<u64, u64>,
-    /// Counts the files.
-    serial: u64,
-    /// Counts those that are known no more.
-    forgotten: u64,
-}
-
-/// What is known of a file, also where it is changed.
-struct Entry {
-    at: At,
-    /// Of how many of its clusters the FAT has a chain, before the file says so.
-    unfolded: u32,
-    /// What was cut off, and is still in use.
-    tails: Vec<Tail>,
-    known: StrongRc<Known>,
-    serial: u64,
-    users: usize,
-}
-
-/// Where it stands what a file is.
-#[derive(Clone)]
-enum At {
-    /// At this place, or nowhere: it is the root directory.
-    Place(Option<u64>),
-    /// Here: it has no name.
-    Here(Node),
-}
-
-/// Numbers of files whose place is another one's number.
-const ODD: u64 = 1 << 62;
-
-impl Table {
-    /// The number of the file whose entries are at a place.
-    fn number(&mut self, place: u64) -> u64 {
-        match self.numbers.get(&place) {
-            Some(number) => *number,
-            None if !self.entries.contains_key(&place) => place,
-            None => {
-                let number = ODD | (self.serial + 1);
-                self.enter(number, Some(place));
-                number
-            }
-        }
-    }
-
-    fn enter(&mut self, number: u64, place: Option<u64>) -> &mut Entry {
-        if let Some(place) = place {
-            self.numbers.insert(place, number);
-        }
-        self.entries.entry(number).or_insert_with(|| {
-            self.serial += 1;
-            let known = StrongRc::new(Known::default());
-            Entry { at: At::Place(place), unfolded: 0, tails: Vec::new(), known, serial: self.serial, users: 0 }
-        })
-    }
-
-    fn moved(&mut self, number: u64, at: At) {
-        let Some(entry) = self.entries.get_mut(&number) else { return };
-        if let At::Place(Some(before)) = entry.at
-            && self.numbers.get(&before) == Some(&number)
-        {
-            self.numbers.remove(&before);
-        }
-        if let At::Place(Some(place)) = at {
-            self.numbers.insert(place, number);
-        }
-        entry.at = at;
-    }
-
-    fn forget(&mut self, number: u64) {
-        self.moved(number, At::Place(None));
-        self.entries.remove(&number);
-        self.forgotten += 1;
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        self.files.with(|files| {
-            files.0.with(|table| {
-                let entry = table.entries.get_mut(&self.number).filter(|entry| entry.serial == self.serial);
-                let Some(entry) = entry else { return };
-                entry.users -= 1;
-                // One without a name is deleted.
-                if entry.users == 0 && matches!(entry.at, At::Place(_)) {
-                    table.forget(self.number);
-                }
-            });
-        });
-    }
-}
-
-/// What follows from a change for files.
-#[derive(Default)]
-pub struct Effects(Vec<Effect>);
-
-enum Effect {
-    /// A directory has other names.
-    Names(u64, IndexChange),
-    /// What a file is stands elsewhere, or is something else.
-    At(u64, At),
-    /// So many of a file's clusters have a chain.
-    Unfolded(u64, u32),
-    /// A file has so many clusters left; others are still in use.
-    Cut(u64, u32, Option<Tail>),
-    /// That is left of what was cut off last of a file.
-    Rest(u64, Option<Tail>),
-    /// A file is gone.
-    Gone(u64),
 }
 
 /// Whose all files are, and what may not be done with them.
@@ -355,232 +223,6 @@ impl Exfat {
         metadata.born = timestamp(node.created);
         metadata
     }
-
-    /// Runs a change of a directory.
-    fn in_directory<'v, T>(
-        &self,
-        tx: &mut Transaction<'_, Through<'_, 'v>>,
-        number: u64,
-        view: &View<'v>,
-        all: &mut Outcome,
-        change: impl FnOnce(&mut Transaction<'_, Through<'_, 'v>>, &mut Directory<'_>) -> Result<T, Error>,
-    ) -> Said<T> {
-        let now = self.entry(number, view)?;
-        let place = now.stands.of_directory()?;
-        let known = now.known.get(view.cx());
-        known.names.with(&self.turns, view, |index| {
-            let mut directory = Directory::new(place, now.node, index);
-            let value = change(tx, &mut directory)?;
-            all.changed_directory(self, number, directory);
-            Ok::<T, Problem>(value)
-        })
-    }
-
-    /// Runs a change of a file's content.
-    fn in_file<'v, T>(
-        &self,
-        tx: &mut Transaction<'_, Through<'_, 'v>>,
-        number: u64,
-        view: &View<'v>,
-        all: &mut Outcome,
-        change: impl FnOnce(&mut Transaction<'_, Through<'_, 'v>>, &mut Content<'_>) -> Result<T, Error>,
-    ) -> Said<T> {
-        let now = self.entry(number, view)?;
-        let known = now.known.get(view.cx());
-        known.chain.with(&self.turns, view, |index| {
-            let mut content = Content { node: now.node, index, unfolded: now.unfolded };
-            let value = change(tx, &mut content)?;
-            let Content { node, unfolded, .. } = content;
-            match now.stands {
-                Stands::At(place) => tx.save(place, &node)?,
-                Stands::Nowhere => all.effects.push(Effect::At(number, At::Here(node.clone()))),
-                // It is no file.
-                Stands::Root => return Err(Problem::Errno(Errno::EISDIR)),
-            }
-            all.effects.push(Effect::Unfolded(number, unfolded));
-            all.done.touched.push((number, self.metadata(&node)));
-            Ok::<T, Problem>(value)
-        })
-    }
-
-    /// A file has lost its name.
-    fn lose(&self, place: u64, node: Node, view: &View<'_>, all: &mut Outcome) {
-        let number = self.files.get(view.cx()).0.lock(view.cx()).number(place);
-        all.effects.push(Effect::At(number, At::Here(node)));
-    }
-
-    fn run<'v>(
-        &self,
-        tx: &mut Transaction<'_, Through<'_, 'v>>,
-        what: &Change<'_>,
-        view: &View<'v>,
-        all: &mut Outcome,
-    ) -> Said<()> {
-        match *what {
-            Change::Create(directory, name, what) => self.create(tx, directory, name, what, view, all)?,
-            Change::CreateNameless(..) | Change::Punch(..) | Change::Attribute(..) => {
-                return Err(Problem::Errno(Errno::EOPNOTSUPP));
-            }
-            Change::Link(..) => return Err(Problem::Errno(Errno::EPERM)),
-            Change::Unlink(directory, name) => {
-                let node = self.in_directory(tx, directory, view, all, |tx, directory| tx.unlink(directory, name))?;
-                self.lose(node.number, node, view, all);
-            }
-            Change::RemoveDirectory(directory, name) => {
-                let node = self.in_directory(tx, directory, view, all, |tx, directory| tx.unlink(directory, name))?;
-                let number = self.files.get(view.cx()).0.lock(view.cx()).number(node.number);
-                let known = self.entry_known(number, view)?;
-                known.get(view.cx()).names.with(&self.turns, view, |index| tx.check_empty(&node, index))?;
-                self.lose(node.number, node, view, all);
-            }
-            Change::Rename(from, to, how) => self.rename(tx, from, to, how, view, all)?,
-            Change::Keep(number, ref metadata, _) => {
-                let now = self.entry(number, view)?;
-                if let Stands::At(place) = now.stands {
-                    let mut node = now.node;
-                    let is_read_only = !node.is_directory && metadata.mode & 0o222 == 0;
-                    tx.describe(&mut node, is_read_only, time(metadata.accessed), time(metadata.modified));
-                    tx.save(place, &node)?;
-                }
-            }
-            Change::Allocate(number, ref range, what) => {
-                let what = match what {
-                    Allocation::Written | Allocation::Together => Purpose::Written,
-                    Allocation::Ahead => Purpose::Ahead,
-                    Allocation::AheadOfEnd => return Err(Problem::Errno(Errno::EOPNOTSUPP)),
-                };
-                let reached = self.in_file(tx, number, view, all, |tx, content| tx.allocate(content, range, what))?;
-                // If it has come nowhere something was done that has to be done before.
-                (all.done.reached, all.done.has_more) = (reached, reached <= range.start);
-            }
-            Change::Resize(number, size) => {
-                let left = size.div_ceil(self.file_system.cluster_bytes().into()) as u32;
-                let tail = self.in_file(tx, number, view, all, |tx, content| tx.shorten(content, size))?;
-                all.done.has_more = tail.is_some();
-                all.effects.push(Effect::Cut(number, left, tail));
-            }
-            Change::Cut(number) => {
-                let tail = self.last_tail(number, view);
-                if let Some(tail) = tail {
-                    let rest = tx.free_tail(tail)?;
-                    all.effects.push(Effect::Rest(number, rest));
-                    all.done.has_more = rest.is_some() || self.has_tails(number, 2, view);
-                }
-            }
-            Change::Delete(number) => {
-                all.done.has_more = true;
-                let node = self.entry(number, view)?.node;
-                if let Some(tail) = self.last_tail(number, view) {
-                    all.effects.push(Effect::Rest(number, tx.free_tail(tail)?));
-                } else if let Some(tail) = Tail::of(&node, self.file_system.cluster_bytes()) {
-                    all.effects.push(Effect::At(number, At::Here(node.emptied())));
-                    all.effects.push(Effect::Cut(number, 0, tx.free_tail(tail)?));
-                } else {
-                    all.effects.push(Effect::Gone(number));
-                    all.done.has_more = false;
-                }
-            }
-            Change::Recover | Change::Begin(_) | Change::End => {}
-        }
-        Ok(())
-    }
-
-    fn create<'v>(
-        &self,
-        tx: &mut Transaction<'_, Through<'_, 'v>>,
-        directory: u64,
-        name: &[u8],
-        what: &Creation<'_>,
-        view: &View<'v>,
-        all: &mut Outcome,
-    ) -> Said<()> {
-        let is_directory = match what.kind {
-            FileKind::Regular => false,
-            FileKind::Directory => true,
-            _ => return Err(Problem::Errno(Errno::EPERM)),
-        };
-        let node = self
-            .in_directory(tx, directory, view, all, |tx, directory| tx.create(directory, name, is_directory, false))?;
-        let number = self.files.get(view.cx()).0.lock(view.cx()).number(node.number);
-        all.done.touched.push((number, self.metadata(&node)));
-        all.done.made = Some((number, self.open_at(number, view, node)));
-        Ok(())
-    }
-
-    fn rename<'v>(
-        &self,
-        tx: &mut Transaction<'_, Through<'_, 'v>>,
-        (from, old): (u64, &[u8]),
-        (to, new): (u64, &[u8]),
-        how: Rename,
-        view: &View<'v>,
-        all: &mut Outcome,
-    ) -> Said<()> {
-        if how == Rename::Exchange {
-            return Err(Problem::Errno(Errno::EINVAL));
-        }
-        let target = self.entry(to, view)?;
-        let place = target.stands.of_directory()?;
-        let known = target.known.get(view.cx());
-        let mut changed = None;
-        let renamed = if from == to {
-            self.in_directory(tx, from, view, all, |tx, directory| tx.rename(directory, old, None, new))?
-        } else {
-            known.names.with(&self.turns, view, |index| {
-                self.in_directory(tx, from, view, all, |tx, directory| {
-                    let mut target = Directory::new(place, target.node, index);
-                    let renamed = tx.rename(directory, old, Some(&mut target), new)?;
-                    changed = Some((target.change, target.node));
-                    Ok(renamed)
-                })
-            })?
-        };
-        if let Some((change, node)) = changed {
-            all.done.touched.push((to, self.metadata(&node)));
-            all.effects.push(Effect::Names(to, change));
-        }
-        if let Some(node) = renamed.replaced {
-            if how == Rename::NoReplace {
-                return Err(Problem::Errno(Errno::EEXIST));
-            }
-            let number = self.files.get(view.cx()).0.lock(view.cx()).number(renamed.moved);
-            match (self.entry(number, view)?.node.is_directory, node.is_directory) {
-                (true, false) => return Err(Problem::Errno(Errno::ENOTDIR)),
-                (false, true) => return Err(Problem::Errno(Errno::EISDIR)),
-                (true, true) | (false, false) => {}
-            }
-            if node.is_directory {
-                let number = self.files.get(view.cx()).0.lock(view.cx()).number(node.number);
-                let known = self.entry_known(number, view)?;
-                known.get(view.cx()).names.with(&self.turns, view, |index| tx.check_empty(&node, index))?;
-            }
-            self.lose(node.number, node, view, all);
-        }
-        let number = self.files.get(view.cx()).0.lock(view.cx()).number(renamed.moved);
-        if renamed.number != renamed.moved {
-            all.effects.push(Effect::At(number, At::Place(Some(renamed.number))));
-        }
-        Ok(())
-    }
-
-    fn entry_known(&self, number: u64, view: &View<'_>) -> Said<StrongRc<Known>> {
-        let files = self.files.get(view.cx());
-        let table = files.0.lock(view.cx());
-        Ok(table.entries.get(&number).ok_or(Problem::Errno(Errno::ESTALE))?.known.share())
-    }
-
-    /// What is to be given back next of a file: what was cut off last, and of one without a name at last all.
-    fn last_tail(&self, number: u64, view: &View<'_>) -> Option<Tail> {
-        let files = self.files.get(view.cx());
-        let table = files.0.lock(view.cx());
-        table.entries.get(&number)?.tails.last().copied()
-    }
-
-    fn has_tails(&self, number: u64, count: usize, view: &View<'_>) -> bool {
-        let files = self.files.get(view.cx());
-        let table = files.0.lock(view.cx());
-        table.entries.get(&number).is_some_and(|entry| entry.tails.len() >= count)
-    }
 }
 
 /// A file that is in memory, as it is now.
@@ -609,20 +251,6 @@ impl Stands {
             Stands::At(place) => Ok(Some(place)),
             Stands::Nowhere => Err(Problem::Errno(Errno::ENOENT)),
         }
-    }
-}
-
-/// What comes of a change.
-#[derive(Default)]
-struct Outcome {
-    done: Done<File>,
-    effects: Vec<Effect>,
-}
-
-impl Outcome {
-    fn changed_directory(&mut self, exfat: &Exfat, number: u64, directory: Directory<'_>) {
-        self.done.touched.push((number, exfat.metadata(&directory.node)));
-        self.effects.push(Effect::Names(number, directory.change));
     }
 }
 
@@ -720,7 +348,7 @@ impl Format for Exfat {
                     if let Effect::Names(number, _) | Effect::Cut(number, ..) = effect {
                         known.extend(table.entries.get(number).map(|entry| (entry.known.share(), effect)));
                     }
-                    apply(table, effect);
+                    table.apply(effect);
                 }
             });
         });
@@ -885,30 +513,5 @@ impl Format for Exfat {
             }
             Ok(parts)
         })
-    }
-}
-
-/// What follows from a change is true of the files from now on.
-fn apply(table: &mut Table, effect: &Effect) {
-    match effect {
-        Effect::Names(..) => {}
-        Effect::At(number, at) => table.moved(*number, at.clone()),
-        Effect::Unfolded(number, unfolded) => {
-            if let Some(entry) = table.entries.get_mut(number) {
-                entry.unfolded = *unfolded;
-            }
-        }
-        Effect::Cut(number, _, tail) => {
-            if let Some(entry) = table.entries.get_mut(number) {
-                entry.tails.extend(*tail);
-            }
-        }
-        Effect::Rest(number, rest) => {
-            if let Some(entry) = table.entries.get_mut(number) {
-                entry.tails.pop();
-                entry.tails.extend(*rest);
-            }
-        }
-        Effect::Gone(number) => table.forget(*number),
     }
 }
