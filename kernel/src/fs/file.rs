@@ -226,15 +226,15 @@ pub trait File: Any + Send + Sync {
         false
     }
 
-    /// The caller begins to write to what [`writes_in_turn`](Self::writes_in_turn), or goes on.
+    /// The caller begins to write to what [`writes_in_turn`](Self::writes_in_turn), or to read at the description's offset from what [`reads_past`](Self::reads_past); or goes on.
     ///
     /// # Errors
-    /// `Block` while another writes.
+    /// `Block` while it is another's turn.
     fn begin_turn(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Step<()> {
         Ok(())
     }
 
-    /// The caller writes no longer.
+    /// The caller does that no longer.
     fn end_turn(&self, _me: &dyn VfsCaller, _cx: &Cx) {}
 
     /// Whether reads and writes happen at an offset (and lseek, pread and pwrite work).

@@ -60,6 +60,7 @@ pub mod stored;
 pub mod sysfs;
 mod table_remains;
 pub mod tmpfs;
+mod turn;
 pub mod types;
 pub mod walk;
 

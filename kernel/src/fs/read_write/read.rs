@@ -120,6 +120,12 @@ fn go_on_reading_async(
         None => complete_async(cx, me, Patience::Forever, &mut step),
     };
     passing.end_async(cx, me);
+    if position == Position::Current
+        && let Ok(open) = name.upgrade(cx)
+        && open.reads_past
+    {
+        open.file.end_turn(&*me, cx);
+    }
     notify::transferred(name, done, FileEvents::ACCESS, cx);
     finish(outcome, done)
 }
@@ -133,6 +139,10 @@ fn read_step(
     me: &impl VfsCaller,
     cx: &Cx,
 ) -> Step<usize> {
+    if open.reads_past && position == Position::Current {
+        // Others move the offset, too, and a read may take several transfers.
+        open.file.begin_turn(me, cx)?;
+    }
     let memory = me.memory(cx)?;
     let mut time_slice = TimeSlice::default();
     loop {

@@ -6,18 +6,18 @@ use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
-use refs::{SpinLock, StrongRc, WaitList, Waker};
-use tasks::TaskRef;
+use refs::{StrongRc, Waker};
 
 use super::calls::Question;
 use super::node::Node;
 use crate::block::{Depth, SyncProgress};
 use crate::error::Errno;
 use crate::fs::inode_file::{seek_in, write_content};
+use crate::fs::turn::Turn;
 use crate::fs::{Events, File, FileEnd, Inode, Lseek, OpenFlags, VfsCaller};
 use crate::memory::Mappable;
 use crate::reclaim::Held;
-use crate::step::{Step, Stop};
+use crate::step::Step;
 
 /// An open regular file of a server's.
 pub struct RemoteFile {
@@ -25,8 +25,7 @@ pub struct RemoteFile {
     writes: bool,
     syncs_writes: bool,
     /// Whose write goes through just now.
-    turn: SpinLock<Option<TaskRef>>,
-    turn_ended: WaitList,
+    turn: Turn,
 }
 
 impl RemoteFile {
@@ -36,13 +35,7 @@ impl RemoteFile {
         if writes {
             inode.with(|inode| Node::of(inode).map(Node::begin_writing).ok());
         }
-        RemoteFile {
-            inode,
-            writes,
-            syncs_writes: flags.contains(OpenFlags::DATA_SYNC),
-            turn: SpinLock::new(None),
-            turn_ended: WaitList::new(),
-        }
+        RemoteFile { inode, writes, syncs_writes: flags.contains(OpenFlags::DATA_SYNC), turn: Turn::new() }
     }
 }
 
@@ -78,7 +71,7 @@ impl File for RemoteFile {
 
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
         if let Some(waker) = waker {
-            self.turn_ended.register(waker, cx);
+            self.turn.watch(waker, cx);
         }
         interest & (Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL)
     }
@@ -88,21 +81,11 @@ impl File for RemoteFile {
     }
 
     fn begin_turn(&self, _me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
-        let me = tasks::current(cx);
-        let mut turn = self.turn.lock(cx);
-        if turn.is_some_and(|other| other != me && other.is_alive()) {
-            // It ends soon, and O_NONBLOCK does not count: as with a device.
-            return Err(Stop::BlockOnDevice);
-        }
-        *turn = Some(me);
-        Ok(())
+        self.turn.begin(cx)
     }
 
     fn end_turn(&self, _me: &dyn VfsCaller, cx: &Cx) {
-        let me = tasks::current(cx);
-        if self.turn.lock(cx).take_if(|turn| *turn == me).is_some() {
-            self.turn_ended.wake_all();
-        }
+        self.turn.end(cx);
     }
 
     fn sync(

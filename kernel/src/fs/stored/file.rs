@@ -17,7 +17,8 @@ use super::node::Node;
 use crate::block::{Cache, Depth, DirectRead, Keep, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::{InodeFile, remove_privileges};
-use crate::fs::{File, FileEnd, Inode, Lseek, OpenFlags, VfsCaller};
+use crate::fs::turn::Turn;
+use crate::fs::{Events, File, FileEnd, Inode, Lseek, OpenFlags, VfsCaller};
 use crate::memory::Mappable;
 use crate::reclaim::Held;
 use crate::step::Step;
@@ -32,6 +33,8 @@ pub(super) struct DirectFile<F: Format> {
     file: InodeFile,
     node: core::marker::PhantomData<fn(F)>,
     is_direct: AtomicBool,
+    /// Whose write, or read at the description's offset, goes through just now: they may take several transfers.
+    turn: Turn,
     /// O_DSYNC: the disk has to keep each write.
     is_kept: bool,
 }
@@ -50,6 +53,7 @@ impl<F: Format> DirectFile<F> {
             inode,
             node: core::marker::PhantomData,
             is_direct: AtomicBool::new(is_direct),
+            turn: Turn::new(),
             is_kept,
         }))
     }
@@ -181,6 +185,21 @@ impl<F: Format> File for DirectFile<F> {
 
     fn flags_changed(&self, flags: OpenFlags) {
         self.is_direct.store(flags.contains(OpenFlags::DIRECT), Ordering::Relaxed);
+    }
+
+    fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        if let Some(waker) = waker {
+            self.turn.watch(waker, cx);
+        }
+        self.file.poll(interest, None, cx)
+    }
+
+    fn begin_turn(&self, _me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
+        self.turn.begin(cx)
+    }
+
+    fn end_turn(&self, _me: &dyn VfsCaller, cx: &Cx) {
+        self.turn.end(cx);
     }
 
     fn is_seekable(&self) -> bool {
