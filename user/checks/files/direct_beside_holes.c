@@ -10,6 +10,8 @@ enum { READ_DIRECT, READ, READ_MAPPED, WRITE_DIRECT, WRITE, HOLES, CUTS, OTHER_F
 
 static volatile struct {
     long wrong, rounds[KINDS], end;
+    // What went wrong first.
+    long first_kind, first_result, first_error;
 } *shared;
 
 static long stamp(int file, long page, int end)
@@ -47,7 +49,8 @@ static void work(int kind, unsigned seed)
     memset(memory, 0, PIECE * PAGE);
     while (!shared->end) {
         long first = rand_r(&seed) % (PAGES - PIECE), count = 16 + rand_r(&seed) % (PIECE - 15);
-        long wrong = 0, done;
+        long wrong = 0, done = 0;
+        errno = 0;
         switch (kind) {
         case READ_DIRECT:
         case READ:
@@ -71,7 +74,8 @@ static void work(int kind, unsigned seed)
         case WRITE_DIRECT:
         case WRITE:
             fill(memory, file, first, count);
-            wrong = pwrite(fd, memory, count * PAGE, first * PAGE) != count * PAGE;
+            done = pwrite(fd, memory, count * PAGE, first * PAGE);
+            wrong = done != count * PAGE;
             break;
         case HOLES:
             wrong = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, first * PAGE, count * PAGE) != 0;
@@ -82,13 +86,17 @@ static void work(int kind, unsigned seed)
             break;
         case OTHER_FILE:
             fill(memory, file, first, count);
-            wrong = pwrite(fd, memory, count * PAGE, first * PAGE) != count * PAGE;
+            done = pwrite(fd, memory, count * PAGE, first * PAGE);
+            wrong = done != count * PAGE;
             if (rand_r(&seed) % 4 == 0)
                 wrong |= ftruncate(fd, 0) != 0;
             break;
         }
-        if (wrong)
-            __sync_fetch_and_add(&shared->wrong, 1);
+        if (wrong && __sync_fetch_and_add(&shared->wrong, 1) == 0) {
+            shared->first_kind = kind;
+            shared->first_result = done;
+            shared->first_error = errno;
+        }
         __sync_fetch_and_add(&shared->rounds[kind], 1);
     }
     _exit(0);
@@ -126,5 +134,6 @@ int main(void)
         CHECK("status", status);
     }
     CHECK("wrong", shared->wrong);
+    check_line("first-wrong: kind %ld, result %ld, error %ld\n", shared->first_kind, shared->first_result, shared->first_error);
     return 0;
 }
