@@ -557,6 +557,10 @@ impl BackingObject for OpenFile {
             Mappable::No | Mappable::Zeros => None,
         }
     }
+
+    fn synchronise(&self, range: Range<u64>, progress: &mut SyncProgress, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        self.file.sync(range, Depth::Kept, progress, waker, cx)
+    }
 }
 
 /// Has each core look at the descriptions that were closed there and are [kept at hand](OpenFile::end_is_unseen): what they have open may have lost its last name, and ends

@@ -1,13 +1,16 @@
 //! [`Backing`]: what a VMA shows, and keeps alive.
 
 use core::any::Any;
+use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::Prot;
-use refs::{StrongRc, WeakRc};
+use refs::{StrongRc, Waker, WeakRc};
 
 use super::vma::{Mergeable, Vma, VmaFlags};
 use super::{Mapped, Pages};
+use crate::block::SyncProgress;
+use crate::step::Step;
 
 /// What a VMA shows.
 pub enum Backing {
@@ -43,6 +46,20 @@ pub trait BackingObject: Any + Send + Sync {
     /// Whether nobody sees when exactly it comes to its end, should it now.
     fn end_is_unseen(&self) -> bool {
         false
+    }
+
+    /// Has the device that keeps it, if there is one, keep what was written to a range of its bytes, and waits for that: msync(2). `progress` is the caller's, and begins as nothing.
+    ///
+    /// # Errors
+    /// `BlockOnDevice`, with the waker entered; EIO, ENOSPC.
+    fn synchronise(
+        &self,
+        _range: Range<u64>,
+        _progress: &mut SyncProgress,
+        _waker: Option<Waker>,
+        _cx: &Cx,
+    ) -> Step<()> {
+        Ok(())
     }
 
     /// What `/proc/PID/maps` calls it if it is the kernel's own, and no file.
@@ -87,6 +104,10 @@ impl WritableMappings {
 impl BackingObject for WritableMappings {
     fn pages<'a>(&'a self, cx: &'a Cx) -> Option<&'a dyn Pages> {
         self.file.get(cx).into_ref().pages(cx)
+    }
+
+    fn synchronise(&self, range: Range<u64>, progress: &mut SyncProgress, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        self.file.get(cx).synchronise(range, progress, waker, cx)
     }
 }
 

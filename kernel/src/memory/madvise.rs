@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, USER_END};
-use refs::{StrongRc, Waker};
+use refs::{StrongRc, Waker, WeakRc};
 
 use super::backing::{Backing, BackingObject, with_pages};
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change};
@@ -13,6 +13,7 @@ use super::mmap::page_range;
 use super::space::AddressSpace;
 use super::vma::{Vma, VmaFlags, VmaMap};
 use super::{BadAccess, Pages};
+use crate::block::SyncProgress;
 use crate::error::{Errno, Result};
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
@@ -84,6 +85,19 @@ pub struct Synchronise {
     invalidates: bool,
     /// A part is not mapped.
     has_hole: bool,
+    /// What is still to be written.
+    to_write: Range<usize>,
+    /// How far that is with the file whose turn it is.
+    progress: SyncProgress,
+}
+
+/// Whether msync(2) returns when the devices keep what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// MS_SYNC.
+    Waited,
+    /// What is dirty is written by and by.
+    Left,
 }
 
 impl Synchronise {
@@ -91,8 +105,10 @@ impl Synchronise {
     ///
     /// # Errors
     /// ENOMEM beyond what there can be.
-    pub fn new(address: usize, len: usize, invalidates: bool) -> Result<Self> {
-        Ok(Synchronise { range: page_range(address, len, Errno::ENOMEM)?, invalidates, has_hole: false })
+    pub fn new(address: usize, len: usize, invalidates: bool, durability: Durability) -> Result<Self> {
+        let range = page_range(address, len, Errno::ENOMEM)?;
+        let to_write = if durability == Durability::Waited { range.clone() } else { range.end..range.end };
+        Ok(Synchronise { range, invalidates, has_hole: false, to_write, progress: SyncProgress::default() })
     }
 }
 
@@ -297,11 +313,45 @@ impl AddressSpace {
         is_cached
     }
 
-    /// msync(2): what is shared is written through at once, so nothing is left to do.
+    /// msync(2): what was written through shared mappings of files is on their devices, if `call` waits for that.
     ///
     /// # Errors
-    /// ENOMEM where a part is not mapped; EBUSY if `call.invalidates` and a part is locked; `Pause`.
-    pub fn synchronise_step(&self, call: &mut Synchronise, cx: &Cx) -> Step<()> {
+    /// ENOMEM where a part is not mapped, when the rest was written; EBUSY if `call.invalidates` and a part is locked; EIO and ENOSPC where that failed; `Pause`, `BlockOnDevice`.
+    pub fn synchronise_step(&self, call: &mut Synchronise, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        self.look_at_synchronised(call, cx)?;
+        let mut time_slice = TimeSlice::default();
+        while !call.to_write.is_empty() {
+            let (object, bytes, end) = self.first_shared(call.to_write.clone(), cx);
+            if let Some(object) = object.and_then(|object| object.upgrade(cx).ok()) {
+                object.synchronise(bytes, &mut call.progress, waker, cx)?;
+            }
+            call.progress = SyncProgress::default();
+            call.to_write.start = end;
+            if time_slice.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        if call.has_hole { Err(Errno::ENOMEM.into()) } else { Ok(()) }
+    }
+
+    /// The first object that a range shows shared, as far as is looked at once, which bytes of it, and where the range goes on behind that.
+    fn first_shared(&self, range: Range<usize>, cx: &Cx) -> (Option<WeakRc<dyn BackingObject>>, Range<u64>, usize) {
+        let layout = self.layout.lock(cx);
+        let piece = layout.vmas().piece(range, AT_ONCE_AREAS);
+        for vma in layout.vmas().overlapping(piece.clone()) {
+            if let Backing::Object { object, first } = &vma.backing
+                && vma.flags.contains(VmaFlags::SHARED)
+            {
+                let (start, end) = (vma.start.max(piece.start), vma.end.min(piece.end));
+                let at = first.saturating_mul(PAGE_SIZE as u64).saturating_add((start - vma.start) as u64);
+                return (Some(object.downgrade()), at..at.saturating_add((end - start) as u64), end);
+            }
+        }
+        (None, 0..0, piece.end)
+    }
+
+    /// Looks at what is mapped in the range of an msync(2).
+    fn look_at_synchronised(&self, call: &mut Synchronise, cx: &Cx) -> Step<()> {
         let layout = self.layout.lock(cx);
         let mut time_slice = TimeSlice::default();
         while !call.range.is_empty() {
@@ -316,7 +366,7 @@ impl AddressSpace {
                 return Err(Stop::Pause(Interruption::KillOnly));
             }
         }
-        if call.has_hole { Err(Errno::ENOMEM.into()) } else { Ok(()) }
+        Ok(())
     }
 
     /// mlock(2), munlock(2), mlockall(2) and munlockall(2). There is no swapping: a locked page only counts against the limit.

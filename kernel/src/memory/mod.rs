@@ -52,7 +52,7 @@ pub use backing::{Backing, BackingObject, WritableMappings};
 pub use fault::{RemoteRight, Resident};
 pub use fork::Fork;
 pub use layout::FREE_MAPPINGS;
-pub use madvise::{Advice, Advise, Lock, Populate, SetLock, Synchronise};
+pub use madvise::{Advice, Advise, Durability, Lock, Populate, SetLock, Synchronise};
 pub use mmap::{Limits, Map, Mapping, Placement, Protect, SetBreak, Unmap, page_range};
 pub use mremap::{Move, Origin, Remap};
 pub use page_map::PageMap;

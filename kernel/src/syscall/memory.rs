@@ -16,8 +16,8 @@ use crate::error::{Errno, Result};
 use crate::fs::{InodeFlags, OpenFile, OpenFlags};
 use crate::memory::overcommit::{self, Privilege};
 use crate::memory::{
-    Advice, Advise, Backing, BackingObject, BadAccess, LOWEST, Limits, Lock, Map, Mappable, Mapping, Move, Origin,
-    Placement, Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Synchronise, Unmap, VmaFlags,
+    Advice, Advise, Backing, BackingObject, BadAccess, Durability, LOWEST, Limits, Lock, Map, Mappable, Mapping, Move,
+    Origin, Placement, Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Synchronise, Unmap, VmaFlags,
     WritableMappings, page_range,
 };
 use crate::step::{Interruption, Patience, Stop, TimeSlice, complete_async, complete_in_turn_async};
@@ -429,8 +429,9 @@ fn msync_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if flags & !(both | abi::MS_INVALIDATE) != 0 || flags & both == both {
         return Err(Errno::EINVAL);
     }
-    let mut call = Synchronise::new(args.long(0), args.long(1), flags & abi::MS_INVALIDATE != 0)?;
-    complete_async(cx, me, Patience::Forever, |cx, me, _| me.space(cx)?.synchronise_step(&mut call, cx))?;
+    let durability = if flags & abi::MS_SYNC != 0 { Durability::Waited } else { Durability::Left };
+    let mut call = Synchronise::new(args.long(0), args.long(1), flags & abi::MS_INVALIDATE != 0, durability)?;
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.synchronise_step(&mut call, waker, cx))?;
     Ok(0)
 }
 

@@ -2,7 +2,7 @@
 //! These tests start machines: see `command.rs`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Shuts a file system down: `godown DIRECTORY HOW`.
@@ -16,6 +16,25 @@ int main(int count, char **words) {
     int fd = open(words[1], O_RDONLY);
     if (fd < 0 || ioctl(fd, _IOR('X', 125, unsigned), &how) != 0) {
         perror("godown");
+        return 1;
+    }
+    return 0;
+}
+"#;
+
+/// Writes the first byte of a file through a mapping: `msync FILE`.
+const MSYNC: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+int main(int count, char **words) {
+    int fd = open(words[1], O_RDWR);
+    char *mapped = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd < 0 || mapped == MAP_FAILED)
+        return 1;
+    mapped[0] = 'M';
+    if (msync(mapped, 4096, MS_SYNC) != 0) {
+        perror("msync");
         return 1;
     }
     return 0;
@@ -39,15 +58,35 @@ fn said(image: &Path, place: &Path, script: &str) -> String {
     stdout.into_owned()
 }
 
+/// A directory with these programs, and an image with an empty ext4.
+fn place_and_image(directory: &Path, programs: &[(&str, &str)]) -> (PathBuf, PathBuf) {
+    let (place, image) = (directory.join("t"), directory.join("image"));
+    fs::create_dir(&place).unwrap();
+    for (name, text) in programs {
+        let source = format!("{name}.c");
+        fs::write(place.join(&source), text).unwrap();
+        run(Command::new("musl-gcc").current_dir(&place).args(["-static", "-o", name, &source]));
+    }
+    run(Command::new("/usr/sbin/mke2fs").args(["-q", "-F", "-t", "ext4"]).arg(&image).arg("64M"));
+    (place, image)
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn what_was_synchronised_through_a_mapping_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let (place, image) = place_and_image(directory.path(), &[("godown", GODOWN), ("msync", MSYNC)]);
+    let script =
+        "mkdir /m; mount -t ext4 /dev/vda /m; echo xyz >/m/f; sync; /t/msync /m/f && /t/godown /m 2 && umount /m
+        mount -t ext4 -o ro /dev/vda /m; cat /m/f";
+    assert_eq!(said(&image, &place, script), "Myz\n");
+}
+
 #[test]
 #[ignore = "starts a machine"]
 fn what_is_shut_down_has_what_was_written_before() {
     let directory = tempfile::tempdir().unwrap();
-    let (place, image) = (directory.path().join("t"), directory.path().join("image"));
-    fs::create_dir(&place).unwrap();
-    fs::write(place.join("godown.c"), GODOWN).unwrap();
-    run(Command::new("musl-gcc").current_dir(&place).args(["-static", "-o", "godown", "godown.c"]));
-    run(Command::new("/usr/sbin/mke2fs").args(["-q", "-F", "-t", "ext4"]).arg(&image).arg("64M"));
+    let (place, image) = place_and_image(directory.path(), &[("godown", GODOWN)]);
     let script = "mkdir /m; on() { mount -t ext4 /dev/vda /m || exit; }; on
         echo kept >/m/kept; sync; echo lost >/m/lost; mkdir /m/gone; /t/godown /m 2 || exit
         echo more 2>&1 >/m/more; rm /m/kept 2>&1; mkdir /m/d 2>&1; sync /m/lost 2>&1; ls /m/never 2>&1

@@ -551,8 +551,12 @@ impl<F: Format> InodeOps for Node<F> {
     }
 
     fn extent(&self, _this: &Inode, range: Range<u64>, cx: &Cx) -> Step<NextExtent> {
-        let file = self.file.get(cx);
-        self.volume(cx)?.ask(cx, |format, view| format.extent(&file.node, range.clone(), view))
+        let (file, volume) = (self.file.get(cx), self.volume(cx)?);
+        if file.is_delayed() {
+            // All of it gets a place first.
+            drop(self.lock_content(&volume, cx)?);
+        }
+        volume.ask(cx, |format, view| format.extent(&file.node, range.clone(), view))
     }
 
     fn pages(&self) -> Option<&dyn Pages> {
