@@ -187,14 +187,17 @@ impl FileSystem {
         at: u32,
         end: u32,
     ) -> Result<core::result::Result<FileBlocks, u32>> {
+        // A file has no blocks behind what it can be at most.
+        let most = self.max_file_size(inode).div_ceil(self.block_size().into());
+        let last = end.min(u32::try_from(most).unwrap_or(u32::MAX));
         let mut at = at;
         for _ in 0..64 {
-            if at >= end {
+            if at >= last {
                 return Ok(Err(end));
             }
             match self.map(blocks, inode, at)? {
                 Mapping::Blocks { start, count, written } => {
-                    return Ok(Ok(FileBlocks { at, start, count: count.min(end - at), written }));
+                    return Ok(Ok(FileBlocks { at, start, count: count.min(last - at), written }));
                 }
                 Mapping::Hole { count } => at = at.saturating_add(count.max(1)),
             }

@@ -229,9 +229,7 @@ impl Format for Ext {
         let blocks = self.blocks(view);
         let node = self.now(node, view)?;
         let size = u64::from(self.file_system.block_size());
-        // A file has no blocks behind what it can be at most.
-        let most = self.file_system.max_file_size(&node).div_ceil(size);
-        let block = |number: u64| number.min(most).min(u32::MAX.into()) as u32;
+        let block = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let (at, end) = (block(range.start / size), block(range.end.div_ceil(size)));
         Ok(match self.file_system.next_blocks(&blocks, &node, at, end)? {
             Ok(FileBlocks { at, start, count, written }) => NextExtent::Found(Extent {
