@@ -288,7 +288,7 @@ impl Inode {
     }
 
     /// Gives an inode that nobody knows yet its attributes.
-    pub fn begin_with_attributes(&mut self, attributes: Vec<(Vec<u8>, Vec<u8>)>) {
+    pub fn begin_with_attributes(&self, attributes: Vec<(Vec<u8>, Vec<u8>)>) {
         self.attributes.with(|own| self.fill(own, attributes));
     }
 

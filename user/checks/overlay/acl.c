@@ -24,7 +24,7 @@ int main(void)
     show("set", "m/file");
     show_rights("set-user", "m/file", 1001, 1, 0);
     show_rights("set-other", "m/file", 1000, 1, 0);
-    REQUIRE(mkdir("m/directory/inner", 0777) == 0 && open("m/directory/new", O_CREAT | O_RDWR, 0666) >= 0);
+    REQUIRE(mkdir("m/directory/inner", 0777) == 0 && close(open("m/directory/new", O_CREAT | O_RDWR, 0666)) == 0);
     show("inner", "m/directory/inner");
     show("new", "m/directory/new");
     show_rights("new-user", "m/directory/new", 1000, 1, 0);
@@ -33,7 +33,8 @@ int main(void)
     // In the place of a whiteout.
     REQUIRE(unlink("m/directory/new") == 0);
     check_write_file("b/directory/hidden", "x");
-    REQUIRE(open("m/directory/new", O_CREAT | O_RDWR, 0660) >= 0);
+    REQUIRE(close(open("m/directory/new", O_CREAT | O_RDWR, 0660)) == 0);
     show("new-again", "m/directory/new");
+    CHECK_IF("unmounted", umount("m") == 0);
     return 0;
 }
