@@ -389,7 +389,7 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return disk::ioctl_async(cx, me, name, request, argument);
     }
     if request == EXT4_IOC_SHUTDOWN {
-        return shut_down_async(cx, me, name, argument.input());
+        return shut_down_async(cx, me, name, argument.input::<u32>());
     }
     if fiemap::is_it(request) {
         return fiemap::ioctl_async(cx, me, name, argument);

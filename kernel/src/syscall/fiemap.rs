@@ -59,12 +59,12 @@ pub fn is_it(request: u32) -> bool {
 /// # Errors
 /// EOPNOTSUPP: its file system has none to tell. EBADR: a flag is not known; they are told. EFBIG, EINVAL for no range of a file. EFAULT, EIO.
 pub fn ioctl_async(cx: &mut Cx, me: &mut Current, name: WeakRc<OpenFile>, argument: Argument) -> Result<usize> {
-    let address: UserInOut<Request> = argument.in_out();
+    let address = argument.in_out::<Request>();
     let request = complete_async(cx, me, Patience::Forever, |cx, me, _| begin(name, address, me, cx))?;
     if request.flags & FIEMAP_FLAG_SYNC != 0 {
         sync_async(cx, me, name, 0..u64::MAX, Depth::Written)?;
     }
-    let extents: UserOut<Told> = UserOut::new(address.add(1).address());
+    let extents = UserOut::<Told>::new(address.add(1).address());
     let end = request.start.saturating_add(request.length).min(LARGEST_FILE);
     let mut telling = Telling { at: request.start, mapped: 0, kept: None };
     complete_async(cx, me, Patience::Forever, |cx, me, _| {
