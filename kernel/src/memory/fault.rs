@@ -92,10 +92,14 @@ impl AddressSpace {
         };
         let index = first.saturating_add(((page - vma.start) / PAGE_SIZE) as u64);
         if vma.flags.contains(VmaFlags::SHARED) {
-            let access = if vma.prot.contains(Prot::WRITE) { Access::Write } else { Access::Read };
+            let (access, prot) = match mapped_shared(vma, cx) {
+                prot if prot.contains(Prot::WRITE) => (Access::Write, prot),
+                _ if access == Access::Write => (Access::Write, mapped(vma.prot)),
+                prot => (Access::Read, prot),
+            };
             let frame = page_of(object, index, access, cx)?;
             self.add_shared(1);
-            return self.enter_new(page, frame, mapped(vma.prot), cx);
+            return self.enter_new(page, frame, prot, cx);
         }
         let frame = page_of(object, index, Access::Read, cx)?;
         if access == Access::Write {
@@ -147,13 +151,34 @@ impl AddressSpace {
     fn widen(&self, vma: &Vma<Backing>, page: usize, entry: Entry, access: Access, cx: &Cx) -> Result<(), BadAccess> {
         let allowed = mapped(vma.prot);
         if vma.flags.contains(VmaFlags::SHARED) {
-            self.vm.set_prot(page, allowed, cx);
+            self.widen_shared(vma, page, entry, access, cx)?;
         } else if access != Access::Write {
             self.vm.set_prot(page, entry.prot | (allowed - Prot::WRITE), cx);
         } else if !entry.prot.contains(Prot::WRITE) {
             return self.own(vma, page, entry, cx).map(drop);
         }
         Ok(())
+    }
+
+    /// The same for a page of a shared mapping; its frame.
+    fn widen_shared(
+        &self,
+        vma: &Vma<Backing>,
+        page: usize,
+        entry: Entry,
+        access: Access,
+        cx: &Cx,
+    ) -> Result<UFrame, BadAccess> {
+        let prot = mapped_shared(vma, cx);
+        if prot.contains(Prot::WRITE) || access != Access::Write || entry.prot.contains(Prot::WRITE) {
+            self.vm.set_prot(page, entry.prot | prot, cx);
+            return Ok(entry.frame);
+        }
+        let Backing::Object { object, first } = &vma.backing else { return Ok(entry.frame) };
+        let index = first.saturating_add(((page - vma.start) / PAGE_SIZE) as u64);
+        let frame = page_of(object, index, Access::Write, cx)?;
+        self.enter(page, frame.clone(), mapped(vma.prot), cx)?;
+        Ok(frame)
     }
 
     /// Makes the frame of a private page the process's own, for writing.
@@ -346,7 +371,11 @@ impl AddressSpace {
             self.bring_in(vma, page, Access::Write, cx)?;
         }
         let entry = self.vm.query(page, cx).ok_or(BadAccess::NotMapped)?;
-        let frame = if is_private { self.own(vma, page, entry, cx)? } else { entry.frame };
+        let frame = if is_private {
+            self.own(vma, page, entry, cx)?
+        } else {
+            self.widen_shared(vma, page, entry, Access::Write, cx)?
+        };
         Ok(write(frame))
     }
 }
@@ -367,6 +396,19 @@ pub struct Resident {
     pub of_object: bool,
     /// Nobody else has it.
     pub is_exclusive: bool,
+}
+
+/// With what rights pages of a shared mapping are mapped that are not about to be written: all that its VMA has, but for that to write where the object must be told first.
+pub(super) fn mapped_shared(vma: &Vma<Backing>, cx: &Cx) -> Prot {
+    let prot = mapped(vma.prot);
+    if !prot.contains(Prot::WRITE) {
+        return prot;
+    }
+    let is_told = match &vma.backing {
+        Backing::Object { object, .. } => with_pages(object, cx, |pages: &dyn Pages| pages.is_told_of_writes()),
+        Backing::Anonymous => None,
+    };
+    if is_told == Some(true) { prot - Prot::WRITE } else { prot }
 }
 
 /// The part of a page that `len` bytes from `address` have.

@@ -8,7 +8,7 @@ use refs::Waker;
 
 use super::backing::Backing;
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
-use super::fault::mapped;
+use super::fault::{mapped, mapped_shared};
 use super::layout::Layout;
 use super::madvise::Lock;
 use super::overcommit::Privilege;
@@ -333,7 +333,8 @@ impl AddressSpace {
         if let Err(full) = layout.change(range.clone(), |vma| change_prot(vma, *prot)) {
             return Some(Err(full.into()));
         }
-        self.vm.protect(range.clone(), mapped(*prot), is_private, cx);
+        let vma = layout.vmas().find(range.start)?;
+        self.vm.protect(range.clone(), rights_of(vma, cx), is_private, cx);
         Some(Ok(()))
     }
 
@@ -349,10 +350,10 @@ impl AddressSpace {
             }
             let (end, private) = (part.end, !vma.flags.contains(VmaFlags::SHARED));
             if part.len() <= AT_ONCE_BYTES {
-                rights.protect(part, mapped(vma.prot), private, cx);
+                rights.protect(part, rights_of(vma, cx), private, cx);
             } else {
                 while let Some(piece) = next_piece(self, &mut part, cx) {
-                    rights.protect(piece, mapped(vma.prot), private, cx);
+                    rights.protect(piece, rights_of(vma, cx), private, cx);
                     if time_slice.is_over() {
                         protect.pages.start = part.start;
                         return false;
@@ -519,6 +520,12 @@ impl Protect {
         layout.change(range.clone(), |vma| change_prot(vma, prot))?;
         Ok((range, outcome))
     }
+}
+
+/// With what rights the pages of a VMA are mapped that were there before its rights changed.
+#[inline(always)]
+fn rights_of(vma: &Vma<Backing>, cx: &Cx) -> Prot {
+    if vma.flags.contains(VmaFlags::SHARED) { mapped_shared(vma, cx) } else { mapped(vma.prot) }
 }
 
 /// Whether a VMA counts as data from when it can be written.

@@ -24,6 +24,11 @@ pub trait Pages: Send + Sync {
     /// [`BadAccess::BeyondFile`] for a page that lies wholly behind the end; [`BadAccess::NoMemory`].
     fn page(&self, index: u64, access: Access, cx: &Cx) -> core::result::Result<UFrame, BadAccess>;
 
+    /// Whether it must be told ([`page`](Self::page) with [`Access::Write`]) before a mapping writes to a page: then a shared mapping gives the right to write only to who is about to.
+    fn is_told_of_writes(&self) -> bool {
+        false
+    }
+
     /// Tells `each` those pages of a range (short: some tens of pages) that are in memory already. A fault maps them together with the one
     /// that was asked for.
     fn cached(&self, _indices: Range<u64>, _each: &mut dyn FnMut(u64, UFrame), _cx: &Cx) {}

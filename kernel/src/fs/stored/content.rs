@@ -1017,6 +1017,10 @@ impl<F: Format> Pages for Node<F> {
         Err(BadAccess::NoMemory)
     }
 
+    fn is_told_of_writes(&self) -> bool {
+        self.file.with(|file| file.is_written)
+    }
+
     fn cached(&self, indices: Range<u64>, each: &mut dyn FnMut(u64, UFrame), cx: &Cx) {
         if let Ok(content) = self.content(cx) {
             let end = indices.end.min(self.size().div_ceil(PAGE));
