@@ -92,11 +92,9 @@ impl AddressSpace {
         };
         let index = first.saturating_add(((page - vma.start) / PAGE_SIZE) as u64);
         if vma.flags.contains(VmaFlags::SHARED) {
-            let (access, prot) = match mapped_shared(vma, cx) {
-                prot if prot.contains(Prot::WRITE) => (Access::Write, prot),
-                _ if access == Access::Write => (Access::Write, mapped(vma.prot)),
-                prot => (Access::Read, prot),
-            };
+            let prot =
+                if access == Access::Write { mapped(vma.prot) } else { mapped_shared(&vma.backing, vma.prot, cx) };
+            let access = if prot.contains(Prot::WRITE) { Access::Write } else { Access::Read };
             let frame = page_of(object, index, access, cx)?;
             self.add_shared(1);
             return self.enter_new(page, frame, prot, cx);
@@ -161,6 +159,7 @@ impl AddressSpace {
     }
 
     /// The same for a page of a shared mapping; its frame.
+    #[inline(never)]
     fn widen_shared(
         &self,
         vma: &Vma<Backing>,
@@ -169,7 +168,7 @@ impl AddressSpace {
         access: Access,
         cx: &Cx,
     ) -> Result<UFrame, BadAccess> {
-        let prot = mapped_shared(vma, cx);
+        let prot = mapped_shared(&vma.backing, vma.prot, cx);
         if prot.contains(Prot::WRITE) || access != Access::Write || entry.prot.contains(Prot::WRITE) {
             self.vm.set_prot(page, entry.prot | prot, cx);
             return Ok(entry.frame);
@@ -398,17 +397,19 @@ pub struct Resident {
     pub is_exclusive: bool,
 }
 
-/// With what rights pages of a shared mapping are mapped that are not about to be written: all that its VMA has, but for that to write where the object must be told first.
-pub(super) fn mapped_shared(vma: &Vma<Backing>, cx: &Cx) -> Prot {
-    let prot = mapped(vma.prot);
-    if !prot.contains(Prot::WRITE) {
-        return prot;
+/// With what rights pages of a shared mapping of those rights are mapped that are not about to be written: with all, but for that to write where the object must be told first.
+#[inline(always)]
+pub(super) fn mapped_shared(backing: &Backing, prot: Prot, cx: &Cx) -> Prot {
+    let prot = mapped(prot);
+    if prot.contains(Prot::WRITE) && is_told_of_writes(backing, cx) { prot - Prot::WRITE } else { prot }
+}
+
+#[inline(never)]
+fn is_told_of_writes(backing: &Backing, cx: &Cx) -> bool {
+    match backing {
+        Backing::Object { object, .. } => with_pages(object, cx, |pages| pages.is_told_of_writes()) == Some(true),
+        Backing::Anonymous => false,
     }
-    let is_told = match &vma.backing {
-        Backing::Object { object, .. } => with_pages(object, cx, |pages: &dyn Pages| pages.is_told_of_writes()),
-        Backing::Anonymous => None,
-    };
-    if is_told == Some(true) { prot - Prot::WRITE } else { prot }
 }
 
 /// The part of a page that `len` bytes from `address` have.

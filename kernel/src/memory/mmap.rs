@@ -330,11 +330,11 @@ impl AddressSpace {
                 return Some(admitted);
             }
         }
+        let rights = rights_of(vma, *prot, cx);
         if let Err(full) = layout.change(range.clone(), |vma| change_prot(vma, *prot)) {
             return Some(Err(full.into()));
         }
-        let vma = layout.vmas().find(range.start)?;
-        self.vm.protect(range.clone(), rights_of(vma, cx), is_private, cx);
+        self.vm.protect(range.clone(), rights, is_private, cx);
         Some(Ok(()))
     }
 
@@ -350,10 +350,10 @@ impl AddressSpace {
             }
             let (end, private) = (part.end, !vma.flags.contains(VmaFlags::SHARED));
             if part.len() <= AT_ONCE_BYTES {
-                rights.protect(part, rights_of(vma, cx), private, cx);
+                rights.protect(part, rights_of(vma, vma.prot, cx), private, cx);
             } else {
                 while let Some(piece) = next_piece(self, &mut part, cx) {
-                    rights.protect(piece, rights_of(vma, cx), private, cx);
+                    rights.protect(piece, rights_of(vma, vma.prot, cx), private, cx);
                     if time_slice.is_over() {
                         protect.pages.start = part.start;
                         return false;
@@ -522,10 +522,10 @@ impl Protect {
     }
 }
 
-/// With what rights the pages of a VMA are mapped that were there before its rights changed.
+/// With what rights the pages of a VMA are mapped that are there when it gets these rights.
 #[inline(always)]
-fn rights_of(vma: &Vma<Backing>, cx: &Cx) -> Prot {
-    if vma.flags.contains(VmaFlags::SHARED) { mapped_shared(vma, cx) } else { mapped(vma.prot) }
+fn rights_of(vma: &Vma<Backing>, prot: Prot, cx: &Cx) -> Prot {
+    if vma.flags.contains(VmaFlags::SHARED) { mapped_shared(&vma.backing, prot, cx) } else { mapped(prot) }
 }
 
 /// Whether a VMA counts as data from when it can be written.
