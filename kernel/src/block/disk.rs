@@ -346,7 +346,8 @@ impl Drop for Used {
 /// # Errors
 /// `BlockOnDevice`, with the waker entered.
 pub fn sync_all(progress: &mut (usize, SyncProgress), waker: Option<Waker>, cx: &Cx) -> Step<()> {
-    while let Some(disk) = DISKS.lock(cx).get(progress.0).copied() {
+    let at = |index: usize| DISKS.lock(cx).get(index).copied();
+    while let Some(disk) = at(progress.0) {
         let outcome = disk.cache(cx).sync(0..u64::MAX, Depth::Kept, &mut progress.1, waker, cx);
         if let Err(stop @ (Stop::BlockOnDevice | Stop::NoMemory)) = outcome {
             return Err(stop);

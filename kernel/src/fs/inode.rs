@@ -282,23 +282,27 @@ impl Inode {
         let loaded = self.ops.load_attributes(self, cx)?;
         let mut attributes = self.attributes.lock(cx);
         if self.must_load.load(Ordering::Relaxed) {
-            self.fill(&mut attributes, loaded);
+            *attributes = self.noted(loaded);
+            self.must_load.store(false, Ordering::Release);
         }
         Ok(())
     }
 
     /// Gives an inode that nobody knows yet its attributes.
-    pub fn begin_with_attributes(&self, attributes: Vec<(Vec<u8>, Vec<u8>)>) {
-        self.attributes.with(|own| self.fill(own, attributes));
+    pub fn begin_with_attributes(&mut self, attributes: Vec<(Vec<u8>, Vec<u8>)>) {
+        let attributes = self.noted(attributes);
+        *self.attributes.get_mut() = attributes;
+        self.must_load.store(false, Ordering::Release);
     }
 
-    fn fill(&self, own: &mut Option<Box<Attributes>>, attributes: Vec<(Vec<u8>, Vec<u8>)>) {
-        if !attributes.is_empty() {
-            let attributes = attributes.into_iter().collect();
-            self.note_attributes(&attributes);
-            *own = Some(Box::new(attributes));
+    /// Attributes that it has from now on, which are noted.
+    fn noted(&self, attributes: Vec<(Vec<u8>, Vec<u8>)>) -> Option<Box<Attributes>> {
+        if attributes.is_empty() {
+            return None;
         }
-        self.must_load.store(false, Ordering::Release);
+        let attributes = attributes.into_iter().collect();
+        self.note_attributes(&attributes);
+        Some(Box::new(attributes))
     }
 
     /// Which attributes it has of those that decide about its use.

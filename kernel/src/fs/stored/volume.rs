@@ -471,7 +471,7 @@ impl<F: Format> Volume<F> {
         let is_written = self.format.is_written();
         let flags = self.format.flags(&node);
         let ops = Box::new(Node::new(self, (number, node), parent, &metadata, cx));
-        let inode = Inode::new(file_system, number, metadata, dentry, ops);
+        let mut inode = Inode::new(file_system, number, metadata, dentry, ops);
         inode.set_flags(flags);
         match attributes {
             Some(attributes) => inode.begin_with_attributes(attributes),

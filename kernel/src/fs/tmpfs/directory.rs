@@ -216,11 +216,15 @@ impl InodeOps for Directory {
             _ => Box::new(Node { _ticket: Ticket::take(&this.file_system)? }),
         };
         let number = file_system.next_inode();
-        let inode = StrongRc::new(Inode::new(this.file_system.share(), number, metadata, Dentry::new(this, name), ops));
+        let new = || Inode::new(this.file_system.share(), number, metadata, Dentry::new(this, name), ops);
+        let inode = if what.attributes.is_empty() {
+            StrongRc::new(new())
+        } else {
+            let mut inode = new();
+            inode.begin_with_attributes(what.attributes.to_vec());
+            StrongRc::new(inode)
+        };
         let made = inode.downgrade();
-        if !what.attributes.is_empty() {
-            inode.get(cx).begin_with_attributes(what.attributes.to_vec());
-        }
         inode.get(cx).set_flags(this.flags() & InodeFlags::INHERITED);
         self.enter(this, name, inode, cx)?;
         if what.kind == FileKind::Directory {
@@ -236,7 +240,7 @@ impl InodeOps for Directory {
         let ops = Box::new(RegularFile::unnamed(Ticket::take(&this.file_system)?));
         let mut dentry = Dentry::new(this, alloc::format!("#{number}").as_bytes());
         dentry.is_removed = true;
-        let inode = Inode::new(this.file_system.share(), number, metadata, dentry, ops);
+        let mut inode = Inode::new(this.file_system.share(), number, metadata, dentry, ops);
         inode.begin_with_attributes(what.attributes.to_vec());
         inode.set_flags(this.flags() & InodeFlags::INHERITED);
         Ok(StrongRc::new(inode))
