@@ -82,6 +82,7 @@ check: ## Formatting, clippy, and where `unsafe` may be
 	@tools/build/kernel-check clippy --features ebb-frame/selftest -- -D warnings
 	@tools/build/kernel-check clippy --features stretch -- -D warnings
 	@tools/build/kernel-check clippy --features check-locks -- -D warnings
+	@tools/build/kernel-check clippy --features stalls -- -D warnings
 	@tools/build/soundness compiles
 	@$(HOST_CARGO) run --quiet --release -p ebb-measure >/dev/null
 
@@ -181,6 +182,14 @@ check-locks: agent checks-tool ## That locks are taken in the order of docs/src/
 	@$(KERNEL_CARGO) build -p ebb-image --profile kernel-dev --features check-locks --target-dir $(TARGET)/locks
 	@$(HOST_CARGO) run --quiet --release -p ebb-symbols -- $(LOCKS)
 	@for cpus in 1 2; do $(CHECKS) --cpus $$cpus --kernel $(LOCKS) locks || exit 1; done
+
+STALLS := $(TARGET)/stalls/x86_64-unknown-none/kernel-dev/ebb
+.PHONY: check-stalls
+check-stalls: agent checks-tool ## The behaviour checks on cores that stand still now and then, which makes races frequent
+	$(call say,'On cores that stand still now and then')
+	@$(KERNEL_CARGO) build -p ebb-image --profile kernel-dev --features stalls --target-dir $(TARGET)/stalls
+	@$(CHECKS) --kernel $(STALLS) programs
+	@$(CHECKS) --kernel $(STALLS) --on-disk ext4 programs $(ON_EXT4)
 
 HELLO := $(TARGET)/hello
 test-hello: build ## Small programs built in every way, on Ebb

@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::inode::Inode;
 use crate::map::{Mapping, Written};
-use crate::orphan::Step;
 use crate::transaction::{Seal, Transaction};
 use std_alloc::vec::Vec;
 
@@ -261,13 +260,14 @@ impl<B: Blocks> Transaction<'_, B> {
         })
     }
 
-    pub(crate) fn remove_extents(&mut self, inode: &mut Inode, from: u32, end: u32, usage: Use) -> Result<Step> {
+    /// Frees blocks of a range, from its end on: the first from which on there are none left in it, `from` if all are gone.
+    pub(crate) fn remove_extents(&mut self, inode: &mut Inode, from: u32, end: u32, usage: Use) -> Result<u32> {
         let (from, end) = (u64::from(from), u64::from(end));
         loop {
             let (found, _) = self.fs().find_extent(self, inode, (end - 1) as u32)?;
-            let Some(last) = found.filter(|extent| extent.end() > from) else { return Ok(Step::Done) };
+            let Some(last) = found.filter(|extent| extent.end() > from) else { return Ok(from as u32) };
             if self.is_full() {
-                return Ok(Step::More);
+                return Ok(last.end().min(end) as u32);
             }
             // Some extents of one leaf, from the end.
             let mut removed = Vec::new();

@@ -7,7 +7,6 @@ use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::inode::Inode;
 use crate::map::{Mapping, Written};
-use crate::orphan::Step;
 use crate::transaction::{Seal, Transaction};
 use std_alloc::vec::Vec;
 
@@ -131,7 +130,8 @@ impl<B: Blocks> Transaction<'_, B> {
         Ok(())
     }
 
-    pub(crate) fn remove_indirect(&mut self, inode: &mut Inode, from: u32, end: u32, usage: Use) -> Result<Step> {
+    /// As [`remove_extents`](Self::remove_extents).
+    pub(crate) fn remove_indirect(&mut self, inode: &mut Inode, from: u32, end: u32, usage: Use) -> Result<u32> {
         let per = u64::from(self.fs().block_size() / 4);
         let (from, end) = (u64::from(from), u64::from(end));
         // From the end, so that what is left is always the file's beginning.
@@ -148,29 +148,30 @@ impl<B: Blocks> Transaction<'_, B> {
                 continue;
             }
             let range = (from.max(base) - base, below - base);
-            let (step, is_empty) = self.remove_branch(inode, number, levels, range, usage)?;
+            let (rest, is_empty) = self.remove_branch(inode, number, levels, range, usage)?;
             if is_empty {
                 put32(inode.block_field_mut(), slot * 4, 0);
             }
-            if step == Step::More {
-                return Ok(step);
+            if rest > range.0 {
+                return Ok((base + rest) as u32);
             }
         }
         for slot in (from.min(DIRECT)..end.min(DIRECT)).rev() {
             let number = u64::from(le32(inode.block_field(), slot as usize * 4));
             if number != 0 {
                 if self.is_full() {
-                    return Ok(Step::More);
+                    return Ok(slot as u32 + 1);
                 }
                 self.give_back(Run { start: number, count: 1 }, usage)?;
                 inode.add_blocks(self.fs(), -1)?;
                 put32(inode.block_field_mut(), slot as usize * 4, 0);
             }
         }
-        Ok(Step::Done)
+        Ok(from as u32)
     }
 
-    /// Frees what is in a range of an indirect block's blocks; itself too, if nothing is left in it.
+    /// Frees what is in a range of an indirect block's blocks; itself too, if nothing is left in it, which the second result says. The first is as that of
+    /// [`remove_extents`](Self::remove_extents).
     fn remove_branch(
         &mut self,
         inode: &mut Inode,
@@ -178,7 +179,7 @@ impl<B: Blocks> Transaction<'_, B> {
         levels: usize,
         range: (u64, u64),
         usage: Use,
-    ) -> Result<(Step, bool)> {
+    ) -> Result<(u64, bool)> {
         let fs = self.fs();
         fs.check_pointer(block, 1)?;
         let per = u64::from(fs.block_size() / 4);
@@ -187,7 +188,7 @@ impl<B: Blocks> Transaction<'_, B> {
             self.read(block, |bytes| (0..per as usize).map(|i| le32(bytes, i * 4)).collect())?;
         let before = numbers.clone();
         let (first, last) = ((range.0 / span) as usize, ((range.1 - 1) / span) as usize);
-        let mut step = Step::Done;
+        let mut rest = range.0;
         let mut slot = last + 1;
         while slot > first {
             slot -= 1;
@@ -195,7 +196,7 @@ impl<B: Blocks> Transaction<'_, B> {
                 continue;
             }
             if self.is_full() {
-                step = Step::More;
+                rest = ((slot as u64 + 1) * span).min(range.1);
                 break;
             }
             if levels == 1 {
@@ -211,12 +212,13 @@ impl<B: Blocks> Transaction<'_, B> {
             } else {
                 let base = slot as u64 * span;
                 let inside = (range.0.max(base) - base, range.1.min(base + span) - base);
-                let (done, is_empty) = self.remove_branch(inode, numbers[slot].into(), levels - 1, inside, usage)?;
+                let (inside_rest, is_empty) =
+                    self.remove_branch(inode, numbers[slot].into(), levels - 1, inside, usage)?;
                 if is_empty {
                     numbers[slot] = 0;
                 }
-                if done == Step::More {
-                    step = done;
+                if inside_rest > inside.0 {
+                    rest = base + inside_rest;
                     break;
                 }
             }
@@ -224,13 +226,13 @@ impl<B: Blocks> Transaction<'_, B> {
         if numbers.iter().all(|number| *number == 0) {
             self.give_back(Run { start: block, count: 1 }, Use::Metadata)?;
             inode.add_blocks(fs, -1)?;
-            return Ok((step, true));
+            return Ok((rest, true));
         }
         if numbers != before {
             self.modify(block, Seal::None, |bytes| {
                 numbers.iter().enumerate().for_each(|(i, number)| put32(bytes, i * 4, *number));
             })?;
         }
-        Ok((step, false))
+        Ok((rest, false))
     }
 }

@@ -7,7 +7,6 @@ use crate::extent;
 use crate::fs::FileSystem;
 use crate::indirect;
 use crate::inode::{Inode, Kind, flag};
-use crate::orphan::Step;
 use crate::transaction::Transaction;
 
 /// Whether blocks of a file hold what was written there.
@@ -272,20 +271,20 @@ impl<B: Blocks> Transaction<'_, B> {
         Ok(seen)
     }
 
-    /// Takes blocks from a file, `from` to before `end`: a hole is punched. One step of it: to be called again, in another transaction,
-    /// until it says `Done`. Bytes of blocks that are only partly in the hole are the caller's to clear.
-    pub fn punch(&mut self, inode: &mut Inode, from: u32, end: u32) -> Result<Step> {
+    /// Takes blocks from a file, `from` to before `end`: a hole is punched, from its end on. The first block from which on it has none any more, up to `end`; if that is not `from`, to be called again with it as `end`, in another
+    /// transaction. Bytes of blocks that are only partly in the hole are the caller's to clear.
+    pub fn punch(&mut self, inode: &mut Inode, from: u32, end: u32) -> Result<u32> {
         self.fs().check_mapped(inode)?;
         let usage = self.fs().usage_of(inode);
-        let step = if from >= end {
-            Step::Done
+        let gone_from = if from >= end {
+            from
         } else if inode.has_flag(flag::EXTENTS) {
             self.remove_extents(inode, from, end, usage)?
         } else {
             self.remove_indirect(inode, from, end, usage)?
         };
         self.put_inode(inode)?;
-        Ok(step)
+        Ok(gone_from)
     }
 
     /// Prepares a new inode's 60 bytes for having blocks.

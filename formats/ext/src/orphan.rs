@@ -114,8 +114,8 @@ impl<B: Blocks> Transaction<'_, B> {
 
     /// Frees blocks beyond a file's size.
     pub fn truncate_step(&mut self, inode: &mut Inode) -> Result<Step> {
-        let first = inode.size().div_ceil(self.fs().block_size().into());
-        let step = self.punch(inode, first.min(u32::MAX.into()) as u32, u32::MAX)?;
+        let first = inode.size().div_ceil(self.fs().block_size().into()).min(u32::MAX.into()) as u32;
+        let step = if self.punch(inode, first, u32::MAX)? == first { Step::Done } else { Step::More };
         if step == Step::Done && inode.links() > 0 {
             self.remove_orphan(inode)?;
         }
@@ -131,7 +131,7 @@ impl<B: Blocks> Transaction<'_, B> {
         if inode.links() > 0 {
             return Err(Error::Invalid);
         }
-        if self.fs().has_blocks(&inode) && self.punch(&mut inode, 0, u32::MAX)? == Step::More {
+        if self.fs().has_blocks(&inode) && self.punch(&mut inode, 0, u32::MAX)? > 0 {
             return Ok(Step::More);
         }
         self.drop_attributes(&mut inode)?;

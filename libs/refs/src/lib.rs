@@ -17,6 +17,7 @@
 //! | `unsize` | trait objects |
 //! | [`wait`], `spin`, `waiting` | wakers and wait lists, spin locks, which of them cores wait for |
 //! | `lock_order` (a feature) | in which order locks are taken |
+//! | `stalls` (a feature) | cores that stand still now and then, to make races frequent |
 //! | `dynamic` (a feature), `ledger` | the same under any executor, checked at run time |
 //!
 //! # Panics
@@ -61,6 +62,8 @@ mod slab;
 mod spare_links;
 mod spin;
 mod stable;
+#[cfg(feature = "stalls")]
+mod stalls;
 mod sync;
 mod temp;
 mod unsize;

@@ -256,10 +256,14 @@ mod raw {
         #[inline(always)]
         #[cfg_attr(feature = "check-locks", track_caller)]
         fn wait_and_lock(&self) {
+            #[cfg(feature = "stalls")]
+            crate::stalls::maybe();
             if self.is_locked.swap(true, Ordering::Acquire) {
                 unlikely();
                 spin_until_locked(&self.is_locked);
             }
+            #[cfg(feature = "stalls")]
+            crate::stalls::maybe();
             #[cfg(feature = "check-locks")]
             lock_order::locked(self.address(), &self.class);
         }

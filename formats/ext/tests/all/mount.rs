@@ -285,12 +285,23 @@ impl Mount {
         Ok(())
     }
 
-    pub fn punch(&mut self, number: u32, from: u32, end: u32) -> Result<()> {
-        while self.change(|tx| {
-            let mut inode = tx.fs().inode(tx, number)?;
-            tx.punch(&mut inode, from, end)
-        })? == Step::More
-        {}
+    pub fn punch(&mut self, number: u32, from: u32, mut end: u32) -> Result<()> {
+        while end > from {
+            let gone_from = self.change(|tx| {
+                let mut inode = tx.fs().inode(tx, number)?;
+                tx.punch(&mut inode, from, end)
+            })?;
+            let inode = self.inode(number)?;
+            let mut at = gone_from;
+            while at < end {
+                match complete(&self.cache, || self.fs.map(&self.cache, &inode, at))? {
+                    Mapping::Hole { count } => at = at.saturating_add(count),
+                    Mapping::Blocks { .. } => panic!("block {at} is not gone"),
+                }
+            }
+            assert!(gone_from < end || gone_from == from, "nothing was done");
+            end = gone_from;
+        }
         Ok(())
     }
 

@@ -40,6 +40,11 @@ impl Page {
     fn is_shared(&self) -> bool {
         self.frame.as_ref().is_some_and(|frame| frame.references() > 1)
     }
+
+    /// Whether the device has it.
+    pub fn is_under_way(&self) -> bool {
+        self.frame.is_some() && matches!(self.state, State::Reading | State::Writing | State::Redirtied)
+    }
 }
 
 #[derive(Default)]
@@ -166,6 +171,15 @@ impl Content {
     /// Whether a page passes.
     pub fn passes(&self, index: u32) -> bool {
         self.passing.iter().any(|(_, pages)| pages.contains(&index))
+    }
+
+    /// Checks that no page of a range passes.
+    ///
+    /// # Errors
+    /// The first of what passes.
+    pub fn check_passing(&self, pages: &Range<u32>) -> Result<(), u32> {
+        let passes = |(_, passing): &&(u64, Range<u32>)| passing.start < pages.end && pages.start < passing.end;
+        self.passing.iter().find(passes).map_or(Ok(()), |(_, passing)| Err(passing.start))
     }
 
     /// Whether a page can come here: it is not here, and does not pass.

@@ -66,6 +66,8 @@ const PAGE: u64 = PAGE_SIZE as u64;
 pub const PAGE_SECTORS: u64 = PAGE / SECTOR;
 /// What has been dirty for so many nanoseconds is written back.
 pub const OLD: u64 = 5_000_000_000;
+/// So many pages are forgotten at once.
+const CUT_AT_ONCE: usize = 256;
 /// Those who wait for pages wait in so many lists.
 const LISTS: usize = 16;
 
@@ -416,22 +418,55 @@ impl Cache {
     /// # Errors
     /// `Absent`: one is under way.
     pub fn cut(&self, pages: Range<u32>, cx: &Cx) -> Step<Option<u32>> {
-        const AT_ONCE: usize = 256;
         let mut content = self.content.lock(cx);
-        let passes = |(_, passing): &&(u64, Range<u32>)| passing.start < pages.end && pages.start < passing.end;
-        if let Some((_, passing)) = content.passing.iter().find(passes) {
-            return Err(self.absent(passing.start.into(), cx));
-        }
-        for _ in 0..AT_ONCE {
+        content.check_passing(&pages).map_err(|index| self.absent(index.into(), cx))?;
+        for _ in 0..CUT_AT_ONCE {
             let Some((index, page)) = content.pages.next(pages.start).filter(|(index, _)| *index < pages.end) else {
                 return Ok(None);
             };
-            if page.frame.is_some() && matches!(page.state, State::Reading | State::Writing | State::Redirtied) {
+            if page.is_under_way() {
                 return Err(self.absent(index.into(), cx));
             }
             content.forget(index);
         }
         Ok(Some(pages.start))
+    }
+
+    /// Up to where pages from the start of a range on can be [cut at once](Self::cut_at_once).
+    pub fn end_to_cut(&self, pages: Range<u32>, cx: &Cx) -> u32 {
+        let content = self.content.lock(cx);
+        let mut at = pages.start;
+        for _ in 0..CUT_AT_ONCE {
+            match content.pages.next(at) {
+                Some((index, _)) if index < pages.end => at = index + 1,
+                _ => return pages.end,
+            }
+        }
+        at
+    }
+
+    /// Forgets all pages of a range, whatever is in them, or none.
+    ///
+    /// # Errors
+    /// `Absent`: one is under way. `Again`: there are more than can be forgotten at once.
+    pub fn cut_at_once(&self, pages: Range<u32>, cx: &Cx) -> Step<()> {
+        let mut content = self.content.lock(cx);
+        content.check_passing(&pages).map_err(|index| self.absent(index.into(), cx))?;
+        let (mut at, mut count) = (pages.start, 0);
+        while let Some((index, page)) = content.pages.next(at).filter(|(index, _)| *index < pages.end) {
+            if page.is_under_way() {
+                return Err(self.absent(index.into(), cx));
+            }
+            count += 1;
+            if count > 2 * CUT_AT_ONCE {
+                return Err(Stop::Again);
+            }
+            at = index + 1;
+        }
+        while let Some((index, _)) = content.pages.next(pages.start).filter(|(index, _)| *index < pages.end) {
+            content.forget(index);
+        }
+        Ok(())
     }
 
     /// Whether nothing is dirty, or under way to the device.

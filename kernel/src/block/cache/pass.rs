@@ -161,11 +161,11 @@ impl Cache {
         let version = self.backing.version();
         let Extent::On { device, sector, pages } = self.backing.locate(first, cx)? else { return Ok(0) };
         let most = frames.len().min(pages as usize).min(device.limits().most_frames) as u32;
-        let whole = u32::try_from(self.size() / PAGE).unwrap_or(u32::MAX);
         let mut content = self.content.lock(cx);
         if self.backing.version() != version {
             return Err(Stop::Again);
         }
+        let whole = u32::try_from(self.size() / PAGE).unwrap_or(u32::MAX);
         let mut end = first;
         while end < whole.min(first.saturating_add(most)) {
             if content.passes(end) {

@@ -9,6 +9,7 @@ use frame::mm::{PAGE_SIZE, UFrame, Writer};
 use refs::WeakRc;
 
 use super::content::{Page, State};
+use super::write::clear_end;
 use super::{Cache, Extent, Kind, PAGE, Work, page_index};
 use crate::block::{SECTOR, wait_async};
 use crate::error::{Errno, Result};
@@ -148,18 +149,18 @@ impl Cache {
         if self.backing.version() != version {
             return Ok(());
         }
-        let count = (index..index + frames.len() as u32).take_while(|index| content.is_free(*index)).count() as u32;
+        // The length may be another by now: from here on it is this.
+        let left = self.size().saturating_sub(u64::from(index) * PAGE);
+        let most = left.div_ceil(PAGE).min(frames.len() as u64) as u32;
+        let count = (index..index + most).take_while(|index| content.is_free(*index)).count() as u32;
         if count == 0 {
             return Ok(());
         }
         frames.truncate(count as usize);
+        let bytes = left.min(u64::from(count) * PAGE);
+        clear_end(frames.last(), bytes);
         for (at, frame) in (index..).zip(&frames) {
             content.enter(at, frame.clone(), State::Reading, is_once);
-        }
-        let bytes = self.size().saturating_sub(u64::from(index) * PAGE).clamp(1, u64::from(count) * PAGE);
-        if let Some(last) = frames.last() {
-            let len = self.page_len(index + count - 1);
-            let _ = last.writer(len..PAGE_SIZE).zero(PAGE_SIZE - len);
         }
         let work = Work { cache: self.name, pages: index..index + count, kind: Kind::Read };
         let sectors = (sector, bytes.div_ceil(SECTOR) as u32);

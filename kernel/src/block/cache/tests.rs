@@ -410,3 +410,25 @@ fn a_direct_read_learns_how_it_ended_and_is_begun_anew_elsewhere() {
         end(owner, device, cx);
     });
 }
+
+#[test]
+fn pages_are_cut_at_once_or_not_at_all() {
+    let _machine = test_memory();
+    frame::with_context(|cx| {
+        let device = Model::new(1, 0);
+        let owner = Cache::new(Box::new(device), cx);
+        let cache = owner.get(cx);
+        let before = device.content(cx)[..3 * PAGE_SIZE].to_vec();
+        let new: Vec<u8> = before.iter().map(|byte| !byte).collect();
+        write(&cache, device, 0, &new, cx).unwrap();
+        assert!(matches!(cache.page(3, Wanted::Once(1), cx), Err(Stop::Absent(_))));
+        assert!(matches!(cache.cut_at_once(0..4, cx), Err(Stop::Absent(_))), "the device has one");
+        assert_eq!(read(&cache, device, 0, new.len(), Keep::Nothing, cx).unwrap(), new, "the others stay");
+        complete(device, cx, || cache.cut_at_once(0..4, cx)).unwrap();
+        assert_eq!(dirty_pages(), 0);
+        assert_eq!(read(&cache, device, 0, new.len(), Keep::Nothing, cx).unwrap(), before);
+        assert_eq!(cache.end_to_cut(0..1000, cx), 1000, "there is little");
+        drop(cache);
+        end(owner, device, cx);
+    });
+}

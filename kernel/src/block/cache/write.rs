@@ -300,7 +300,7 @@ impl Cache {
 }
 
 /// Clears what is behind the end of a file of so many bytes, which is in its last page.
-fn clear_end(last: Option<&UFrame>, bytes: u64) {
+pub(super) fn clear_end(last: Option<&UFrame>, bytes: u64) {
     if let (Some(last), len @ 1..) = (last, (bytes % PAGE) as usize) {
         // A frame of memory never faults.
         let _ = last.writer(len..PAGE_SIZE).zero(PAGE_SIZE - len);

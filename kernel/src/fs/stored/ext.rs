@@ -651,7 +651,8 @@ fn change<B: Blocks>(
             let size = u64::from(fs.block_size());
             let last = range.end / size;
             let (from, end) = (block_index(range.start.div_ceil(size))?, block_index(last).unwrap_or(u32::MAX));
-            done.has_more = tx.punch(&mut fs.inode(tx, number)?, from, end)? == Step::More;
+            let gone_from = tx.punch(&mut fs.inode(tx, number)?, from, end)?;
+            (done.has_more, done.reached) = (gone_from > from, u64::from(gone_from) * size);
             [number, 0, 0, 0]
         }
         Change::Delete(number) => {

@@ -132,7 +132,7 @@ pub enum Change<'a> {
     Resize(u64, u64),
     /// Frees some of what a file has behind its end.
     Cut(u64),
-    /// Frees some of the blocks that lie wholly in a range.
+    /// Frees some of the blocks that lie wholly in a range, from its end on.
     Punch(u64, Range<u64>),
     /// Frees some of what an inode has that has no name, at last itself.
     Delete(u64),
@@ -178,7 +178,7 @@ pub struct Done<N> {
     pub made: Option<(u64, N)>,
     /// There is more to do in another change.
     pub has_more: bool,
-    /// Up to where bytes have blocks.
+    /// Up to where bytes have blocks; of a range that is [punched](Change::Punch), from where on they have none.
     pub reached: u64,
     /// Where on the device the first of them is, if they lie [together](Allocation::Together).
     pub place: Option<u64>,

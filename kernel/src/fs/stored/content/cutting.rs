@@ -125,6 +125,7 @@ impl<F: Format> Node<F> {
         outcome
     }
 
+    /// Makes a hole of whole pages. Each is forgotten in the very change that takes its blocks: one that is dirty may be all that there is of it, and until then others read it, and a commit may show its blocks.
     pub(super) fn punch_pages(
         &self,
         volume: &Volume<F>,
@@ -132,27 +133,33 @@ impl<F: Format> Node<F> {
         time_slice: &mut TimeSlice,
         cx: &Cx,
     ) -> Step<()> {
-        self.drop_pages(pages.clone(), time_slice, cx)?;
         let file = self.file.get(cx);
         let content = self.content(cx)?;
-        loop {
-            let change = Change::Punch(file.number, pages.start * PAGE..pages.end * PAGE);
-            let (done, _) = volume.change(cx, &change, |done, _| {
-                file.moves();
-                // A fault may have brought pages back.
-                if content.cut(pages.start as u32..pages.end as u32, cx)?.is_some() {
-                    return Err(Stop::Again);
+        let mut start = page_index(pages.start * PAGE)?;
+        let last = pages.end.min(u32::MAX.into()) as u32;
+        while start < last {
+            let piece = u64::from(start) * PAGE;
+            let next = content.end_to_cut(start..last, cx);
+            let mut end = u64::from(next) * PAGE;
+            while end > piece {
+                let change = Change::Punch(file.number, piece..end);
+                let (done, _) = volume.change(cx, &change, |done, _| {
+                    file.moves();
+                    content.cut_at_once(
+                        page_index(done.reached.next_multiple_of(PAGE))?..page_index(end.next_multiple_of(PAGE))?,
+                        cx,
+                    )?;
+                    file.take(done);
+                    Ok(())
+                })?;
+                end = done.reached;
+                if time_slice.is_over() && (end > piece || next < last) {
+                    return Err(Stop::Pause(Interruption::KillOnly));
                 }
-                file.take(done);
-                Ok(())
-            })?;
-            if !done.has_more {
-                return Ok(());
             }
-            if time_slice.is_over() {
-                return Err(Stop::Pause(Interruption::KillOnly));
-            }
+            start = next;
         }
+        Ok(())
     }
 
     /// Clears bytes of one page, as far as they have blocks.
