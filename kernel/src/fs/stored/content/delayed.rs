@@ -18,7 +18,7 @@ use crate::step::{Step, Stop};
 /// So many pages are appended in one go whose blocks come later.
 const DELAYED_AT_ONCE: u64 = 256;
 
-/// Off until it is right: with it, a read beside punches and cuts of the file saw other data or EIO in one run of ten (check `files/direct_beside_holes` on ext4, two cores).
+/// Off until it was tried for long. What read wrong data beside it was not its own fault: punching forgot pages before it took their blocks (check `files/punched_beside_commits`). Not explained are one failure of fsx with O_DIRECT and one EBUSY of umount(2).
 const DELAYS: bool = false;
 
 /// Whether files of a volume may get blocks later than their pages become dirty, or than a device is told to write them.
