@@ -10,6 +10,8 @@
 //!
 //! *Cutting.* The length changes first. Then pages behind it are taken from mappings and from the cache, which waits for those that are being written; then blocks are freed, in steps. Whoever is next to change the file finishes that first; if nobody is, the volume's task does.
 //!
+//! *Holes.* A page is forgotten in the very change that takes its blocks, with the volume's state locked, and in no other moment: one that is dirty may be all that there is of what was written. Without it, others would read what the disk held there before, of whichever file.
+//!
 //! *Mappings.* Nothing says when a program writes to a page through a mapping. So pages that it can write to stay dirty; where the file is synchronised, the volume's task takes them out of all address spaces, so that whoever writes next says so by a fault, and then writes them.
 //! A page can be written through a mapping only while all blocks of it up to the file's end hold what is written: the fault allocates them, or fails (SIGBUS). Where blocks are smaller than a page, a file that grows within such a page would get a hole in it. So the page is taken out of all address spaces before the
 //! file grows ([`Node::lock_to_grow`]), and the next fault allocates what the page has then.
