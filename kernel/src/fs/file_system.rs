@@ -1,7 +1,7 @@
 //! [`FileSystem`]: an instance of a file system, and how much it may hold.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, StrongRc, WaitList, Waker};
@@ -95,8 +95,7 @@ pub struct FileSystem {
     pub options: SpinLock<Vec<u8>>,
     /// Taken by whatever changes its tree of names.
     pub tree: SpinLock<()>,
-    /// Whether nothing of it is ever written: each of its mounts is read-only.
-    pub is_read_only: bool,
+    is_read_only: AtomicBool,
     next_inode: AtomicU64,
     mounts: AtomicU32,
     kept: SpinLock<Option<StrongRc<dyn Kept>>>,
@@ -108,6 +107,14 @@ pub trait Kept: Send + Sync {
     /// The last mount has ended. Whether it has something to do still: then it is kept until [`FileSystem::give_up_kept`].
     fn last_mount_ended(&self) -> bool {
         false
+    }
+
+    /// Has it be written from now on, or not any more, and then notes on the disk that all is written. `has_asked` is the caller's, and begins as false.
+    ///
+    /// # Errors
+    /// EROFS: it is never written. EBUSY: somebody has asked for the other since; or files that have no name are still used. `BlockOnDevice`, with the waker entered; EIO.
+    fn set_read_only(&self, read_only: bool, _has_asked: &mut bool, _waker: Option<Waker>, _cx: &Cx) -> Step<()> {
+        if read_only { Ok(()) } else { Err(Errno::EROFS.into()) }
     }
 
     /// Writes all that was changed so far, and waits for it. `number` is the caller's, and begins as nothing.
@@ -166,7 +173,7 @@ impl FileSystem {
         Self::with_tree(name, magic, options, 0, tree, false)
     }
 
-    /// A new instance of which nothing is ever written.
+    /// A new instance of which nothing is written for now.
     pub fn new_read_only(name: &'static str, magic: u32, options: Vec<u8>) -> StrongRc<FileSystem> {
         let tree = SpinLock::new(());
         Self::with_tree(name, magic, options, 0, tree, true)
@@ -198,7 +205,7 @@ impl FileSystem {
             capacity: Capacity::default(),
             options: SpinLock::new(options),
             tree,
-            is_read_only,
+            is_read_only: AtomicBool::new(is_read_only),
             mounts: AtomicU32::new(0),
             kept: SpinLock::new(None),
             stage: AtomicU8::new(MOUNTED),
@@ -261,6 +268,29 @@ impl FileSystem {
     /// Whether its last mount has ended and all is done.
     pub(super) fn is_over(&self) -> bool {
         self.stage.load(Ordering::Acquire) == OVER
+    }
+
+    /// Whether nothing of it is written now: each of its mounts is read-only.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only.load(Ordering::Relaxed)
+    }
+
+    /// Has it be written from now on, or not any more: see [`Kept::set_read_only`]. All mounts of it are read-only in either case.
+    ///
+    /// # Errors
+    /// Those of [`Kept::set_read_only`].
+    pub fn set_read_only(&self, read_only: bool, has_asked: &mut bool, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        if self.is_read_only() == read_only {
+            return Ok(());
+        }
+        {
+            // One that keeps nothing has nothing to write.
+            let kept = self.kept.lock(cx);
+            let Some(kept) = kept.as_ref().map(|kept| kept.get(cx)) else { return Ok(()) };
+            kept.set_read_only(read_only, has_asked, waker, cx)?;
+        }
+        self.is_read_only.store(read_only, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Writes all that was changed in it so far, and waits for it: see [`Kept::sync`].

@@ -85,7 +85,7 @@ impl Mount {
         static NEXT_ID: AtomicU32 = AtomicU32::new(1);
         let is_read_only = file_system.with(|file_system| {
             file_system.begin_mount();
-            file_system.is_read_only
+            file_system.is_read_only()
         });
         let flags = if is_read_only { flags | MountFlags::READ_ONLY } else { flags };
         Mount {

@@ -72,30 +72,14 @@ fn close(mounts: &[WeakRc<Mount>], change: Change<'_>, cx: &Cx) -> Vec<WeakRc<Mo
 }
 
 impl Mount {
-    /// What it may allow of what is asked for: of some file systems nothing is ever written.
+    /// What it may allow of what is asked for: of some file systems nothing is written.
     pub(super) fn allowed(&self, flags: MountFlags) -> MountFlags {
-        let is_read_only = self.file_system.with(|file_system: &FileSystem| file_system.is_read_only);
+        let is_read_only = self.file_system.with(FileSystem::is_read_only);
         if is_read_only { flags | MountFlags::READ_ONLY } else { flags }
     }
 
     /// It does not allow this from now on. (Who makes it read-only has seen to it that nobody writes.)
     pub(super) fn set_flags(&self, flags: MountFlags) {
         self.flags.store(flags.bits(), Ordering::SeqCst);
-    }
-
-    /// Changes what it allows as mount(2) with MS_REMOUNT does.
-    ///
-    /// # Errors
-    /// EBUSY: nothing is to be written any more, and files are open for it. EROFS: it is to be written, and its file system never is.
-    #[cfg_attr(false, ebb_lint::never_suspends)]
-    pub fn remount(cx: &mut Cx, this: WeakRc<Mount>, flags: u32) -> Result<()> {
-        {
-            let mount = this.upgrade(cx).map_err(|_| Errno::EINVAL)?;
-            let new = mount.flags().remounted(flags);
-            if mount.allowed(new) != new {
-                return Err(Errno::EROFS);
-            }
-        }
-        change_flags(cx, &[this], &|now| now.remounted(flags))
     }
 }

@@ -6,14 +6,14 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 use refs::{StrongRc, TempRc, WeakRc};
 
-use super::mounts::{check_privileged, open_async};
+use super::mounts::{check_privileged, open_async, remount_async};
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::mount_context::{Configuration, MountContext, Value};
 use crate::fs::types::{self, Made, Request};
 use crate::fs::walk::{self, PathName, WalkFlags};
-use crate::fs::{FdFlags, Mount, MountFlags, OpenFile, OpenFlags, TreeFile, VfsCaller, change_flags, reserve_fd};
+use crate::fs::{FdFlags, Mount, MountFlags, OpenFile, OpenFlags, TreeFile, VfsCaller, reserve_fd};
 use crate::step::{Patience, Step, complete_async};
 
 /// The calls of this file.
@@ -123,7 +123,7 @@ fn fsconfig_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if is_creation {
         return create_async(cx, me, file, is_command(commands::FSCONFIG_CMD_CREATE_EXCL));
     }
-    let Some(key) = key else { return reconfigure(cx, me, file) };
+    let Some(key) = key else { return reconfigure_async(cx, me, file) };
     complete_async(cx, me, Patience::Forever, |cx, me, _| {
         let memory = me.memory(cx)?;
         let key = memory.read_c_string(key, LONGEST_STRING, Errno::EINVAL)?;
@@ -185,11 +185,10 @@ fn message(configuration: &Configuration, error: Errno) -> &'static str {
 }
 
 /// FSCONFIG_CMD_RECONFIGURE.
-#[cfg_attr(false, ebb_lint::never_suspends)]
-fn reconfigure(cx: &mut Cx, me: &mut Current, file: WeakRc<OpenFile>) -> Result<usize> {
+fn reconfigure_async(cx: &mut Cx, me: &mut Current, file: WeakRc<OpenFile>) -> Result<usize> {
     check_privileged(cx, me)?;
     let changes = with_context(file, cx, |context| context.changes(cx))?;
-    let outcome = apply(cx, &changes.options, changes.mount, changes.is_read_only);
+    let outcome = apply_async(cx, me, &changes.options, changes.mount, changes.is_read_only);
     if outcome.is_err() {
         with_context(file, cx, |context| {
             context.fail(cx);
@@ -199,14 +198,19 @@ fn reconfigure(cx: &mut Cx, me: &mut Current, file: WeakRc<OpenFile>) -> Result<
     outcome.map(|()| 0)
 }
 
-#[cfg_attr(false, ebb_lint::never_suspends)]
-fn apply(cx: &mut Cx, options: &[u8], mount: WeakRc<Mount>, is_read_only: Option<bool>) -> Result<()> {
+fn apply_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    options: &[u8],
+    mount: WeakRc<Mount>,
+    is_read_only: Option<bool>,
+) -> Result<()> {
     {
         let shown = mount.upgrade(cx).map_err(|_| Errno::EINVAL)?;
         types::change_options(&shown.file_system.get(cx), options, cx)?;
     }
     let Some(is_read_only) = is_read_only else { return Ok(()) };
-    change_flags(cx, &[mount], &|mut flags| {
+    remount_async(cx, me, mount, Some(is_read_only), &|mut flags| {
         flags.set(MountFlags::READ_ONLY, is_read_only);
         flags
     })

@@ -220,7 +220,7 @@ fn describe(mount: &TempRc<'_, Mount>, mask: u64, root: &Path<'_>, cx: &Cx) -> S
         raw.mask |= u64::from(abi::STATMOUNT_SB_BASIC);
         raw.device = [0, file_system.device];
         raw.magic = file_system.magic.into();
-        raw.file_system_flags = if file_system.is_read_only { MountFlags::READ_ONLY.bits() } else { 0 };
+        raw.file_system_flags = if file_system.is_read_only() { MountFlags::READ_ONLY.bits() } else { 0 };
     }
     let propagation = mount.propagation(cx);
     if wants(abi::STATMOUNT_MNT_BASIC) {

@@ -18,7 +18,7 @@ use crate::fs::file_system::wait_for_end;
 use crate::fs::types::{self, Made, Opening, Request};
 use crate::fs::walk::{self, PathName, WalkFlags};
 use crate::fs::{
-    DeviceNumber, FileKind, FileSystem, Inode, Location, MOUNTS, Mount, MountFlags, Path, PropagationType,
+    DeviceNumber, FileKind, FileSystem, Inode, Location, MOUNTS, Mount, MountFlags, Path, PropagationType, change_flags,
 };
 use crate::process;
 use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
@@ -52,7 +52,12 @@ fn optional_string(cx: &Cx, me: &Current, string: UserIn<u8>) -> Step<Vec<u8>> {
 fn mount_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     match complete_async(cx, me, Patience::Forever, |cx, me, _| mount(cx, me, args))? {
         Begun::Done => {}
-        Begun::Remount(mount) => Mount::remount(cx, mount, flags(args))?,
+        Begun::Remount(mount) => {
+            let flags = flags(args);
+            let of_file_system = flags & abi::MS_BIND == 0;
+            let read_only = of_file_system.then_some(flags & abi::MS_RDONLY != 0);
+            remount_async(cx, me, mount, read_only, &|now| now.remounted(flags))?;
+        }
         Begun::Opening(opening, source) => {
             let mut mount = Some(open_async(cx, me, opening, source, MountFlags::of_mount(flags(args)))?);
             complete_async(cx, me, Patience::Forever, |cx, me, _| {
@@ -64,6 +69,44 @@ fn mount_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         }
     }
     Ok(0)
+}
+
+/// Changes what a mount allows, and whether its file system is written, if that is said. One that is not written any more, and is mounted nowhere else, is as after umount(2).
+///
+/// # Errors
+/// EBUSY: nothing is to be written any more, and files are open for it. EROFS: it is to be written, and its file system cannot be. EIO.
+pub(super) fn remount_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    mount: WeakRc<Mount>,
+    read_only: Option<bool>,
+    change: &dyn Fn(MountFlags) -> MountFlags,
+) -> Result<()> {
+    let set_read_only_async = |cx: &mut Cx, me: &mut Current, read_only: bool| {
+        let mut has_asked = false;
+        complete_async(cx, me, Patience::Forever, |cx, _, waker| {
+            let mount = mount.upgrade(cx).map_err(|_| Errno::EINVAL)?;
+            let file_system = mount.file_system.get(cx);
+            if read_only && file_system.has_other_mounts() {
+                return Ok(());
+            }
+            file_system.set_read_only(read_only, &mut has_asked, waker, cx)
+        })
+    };
+    if read_only == Some(false) {
+        set_read_only_async(cx, me, false)?;
+    } else {
+        let mount = mount.upgrade(cx).map_err(|_| Errno::EINVAL)?;
+        let new = change(mount.flags());
+        if !new.contains(MountFlags::READ_ONLY) && mount.file_system.get(cx).is_read_only() {
+            return Err(Errno::EROFS);
+        }
+    }
+    change_flags(cx, &[mount], change)?;
+    if read_only == Some(true) {
+        set_read_only_async(cx, me, true)?;
+    }
+    Ok(())
 }
 
 /// How far mount(2) is after its first step.

@@ -68,6 +68,33 @@ fn what_was_unmounted_can_be_mounted_at_once() {
 
 #[test]
 #[ignore = "starts a machine"]
+fn what_is_mounted_to_be_read_is_written_between_two_remounts() {
+    let directory = tempfile::tempdir().unwrap();
+    for kind in KINDS {
+        let image = image(directory.path(), kind, "16M");
+        let mount =
+            format!("set -e; mkdir /m; mount -t {} -o ro /dev/vda /m; touch /m/a 2>/dev/null && exit 9", kind.0);
+        let before = fs::read(&image).unwrap();
+        said(&image, &format!("{mount}; umount /m"));
+        assert!(before == fs::read(&image).unwrap(), "{kind:?}: reading has changed the disk");
+        let script = format!(
+            "{mount}; mount -o remount,rw /m; seq 20000 >/m/a; exec 5>/m/b; mount -o remount,ro /m 2>/dev/null && exit 8; exec 5>&-
+            exec 5</m/b; rm /m/b; mount -o remount,ro /m 2>/dev/null && exit 8; exec 5<&-
+            mount -o remount,ro /m; touch /m/c 2>/dev/null && exit 7; grep -c ' /m .* ro,' /proc/mounts; echo READY; sleep 200"
+        );
+        cut_when_ready(&image, &script);
+        // As after umount(8).
+        check(&image);
+        let text: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
+        assert!(content(&image, "a") == text.as_bytes(), "{kind:?}");
+        said(&image, &format!("{mount}; mount -o remount,rw /m; echo more >>/m/a; umount /m"));
+        check(&image);
+        assert!(content(&image, "a") == (text + "more\n").as_bytes(), "{kind:?}");
+    }
+}
+
+#[test]
+#[ignore = "starts a machine"]
 fn what_had_lost_its_name_is_gone_after_a_power_cut() {
     let directory = tempfile::tempdir().unwrap();
     for kind in [("ext4", "4096"), ("ext3", "1024")] {

@@ -405,7 +405,11 @@ impl Serve for Completer {
 
 impl Completer {
     fn finish(&self, under_way: UnderWay, status: u8, written: u32, cx: &Cx) {
+        let request = &under_way.request;
+        // With the status (2.7.8.2): what is missing is whatever the memory held before.
+        let least = if request.operation == Operation::Read { request.sectors * SECTOR as u32 + 1 } else { 1 };
         let outcome = match status {
+            DONE if written < least => Err(Errno::EIO),
             DONE => Ok(()),
             UNSUPPORTED => Err(Errno::EOPNOTSUPP),
             _ => Err(Errno::EIO),

@@ -11,8 +11,8 @@ use frame::Cx;
 use frame::mm::Reader;
 use refs::{SpinLock, StrongRc, Waker, WeakRc};
 
-use super::format::{Change, Recovery, Repair, Space};
-use super::state::State;
+use super::format::{Change, Problem, Recovery, Repair, Space};
+use super::state::{State, Stopped};
 use super::volume::{Place, Volume, ask};
 use super::{Format, task};
 use crate::block::{self, Depth, SyncProgress};
@@ -177,7 +177,7 @@ impl<F: Format> Opening for Mounting<F> {
 /// Goes on with what was interrupted; whether there is more.
 fn recover_orphans<F: Format>(volume: WeakRc<Volume<F>>, cx: &Cx) -> Step<bool> {
     let volume = volume.upgrade(cx).map_err(|_| Errno::EIO)?;
-    if !volume.format.is_written() {
+    if !volume.is_changed(cx) {
         return Ok(false);
     }
     Ok(volume.change(cx, &Change::Recover, |_, _| Ok(()))?.0.has_more)
@@ -206,7 +206,7 @@ impl<F: Format> Mounting<F> {
                 return Err(Stop::BlockOnDevice);
             }
             self.held = Some(shared);
-            if one.kind != self.kind || file_system.is_read_only != self.is_read_only {
+            if one.kind != self.kind || file_system.is_read_only() != self.is_read_only {
                 return Err(Errno::EBUSY.into());
             }
             let root = root.upgrade(cx).map_err(|_| Errno::EBUSY)?;
@@ -279,10 +279,17 @@ impl<F: Format> Mounting<F> {
 
     fn open(&mut self, cx: &Cx) -> Step<()> {
         let bytes = self.place()?.volume.size();
-        let to_write = !self.is_read_only;
+        // What is to be read only may be written later.
+        let to_write = F::CAN_BE_WRITTEN && !self.place()?.volume.is_read_only();
         let mut opening = core::mem::take(&mut self.opening);
         let opened = self.ask(cx, |view| {
-            let format = F::open(view, bytes, to_write, &self.options, &mut opening)?;
+            let format = match F::open(view, bytes, to_write, &self.options, &mut opening) {
+                // Not with what it has.
+                Err(Problem::Errno(Errno::EROFS) | Problem::Unsupported(_)) if to_write && self.is_read_only => {
+                    F::open(view, bytes, false, &self.options, &mut opening)?
+                }
+                opened => opened?,
+            };
             let space = format.space(view)?;
             Ok((format, space))
         });
@@ -292,14 +299,17 @@ impl<F: Format> Mounting<F> {
             true => Some(self.ask(cx, |view| format.journal(view))?),
             false => None,
         };
-        let state = State::new(journal, format.block_bytes());
+        let mut state = State::new(journal, format.block_bytes());
+        state.stopped = self.is_read_only.then_some(Stopped::ReadOnly);
         self.phase = Phase::Begin(Box::new(format), state, space);
         Ok(())
     }
 
     /// Notes on the disk that the file system is in use.
     fn begin(&mut self, format: Box<F>, state: State, space: Space, cx: &Cx) -> Step<()> {
-        let Some(journal) = &state.journal else { return self.make(*format, state, space, cx) };
+        let Some(journal) = state.journal.as_ref().filter(|_| !self.is_read_only) else {
+            return self.make(*format, state, space, cx);
+        };
         let begin = Change::Begin(journal.has_log());
         let begun = self.ask(cx, |view| format.change(&begin, Timestamp::now(), view));
         let size = u64::from(format.block_bytes());
@@ -327,9 +337,9 @@ impl<F: Format> Mounting<F> {
             }
         };
         let options = core::mem::take(&mut self.options);
-        let file_system = match is_written {
-            true => FileSystem::new(self.kind, F::MAGIC, options),
-            false => FileSystem::new_read_only(self.kind, F::MAGIC, options),
+        let file_system = match self.is_read_only || !is_written {
+            false => FileSystem::new(self.kind, F::MAGIC, options),
+            true => FileSystem::new_read_only(self.kind, F::MAGIC, options),
         };
         let place = self.place.take().ok_or(Errno::EIO)?;
         space.tell(&file_system.get(cx).capacity);

@@ -598,7 +598,7 @@ impl<F: Format> InodeOps for Node<F> {
         let file = self.file.get(cx);
         let change = Change::Attribute(this.number, name, value);
         self.volume(cx)?.change(cx, &change, |done, _| {
-            file.take(done);
+            file.take_blocks(done);
             Ok(())
         })?;
         Ok(())

@@ -10,7 +10,7 @@ use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
 use super::journal::{Changes, Journal};
 use crate::block::Cache;
-use crate::error::Errno;
+use crate::error::{Errno, Result};
 use crate::fs::Inode;
 
 /// So many bytes of changed blocks are kept at most before a checkpoint.
@@ -42,6 +42,8 @@ pub(super) struct State {
 /// Why nothing of a volume is changed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stopped {
+    /// It is mounted to be read, until that is changed: [`Kept::set_read_only`](crate::fs::Kept::set_read_only).
+    ReadOnly,
     /// The disk could not be written. What is there can be read.
     Failed,
     /// Somebody has shut it down. Nothing can be read either, but for what is in memory.
@@ -52,7 +54,7 @@ impl Stopped {
     /// What who wants to change something is told.
     pub fn error(self) -> Errno {
         match self {
-            Self::Failed => Errno::EROFS,
+            Self::ReadOnly | Self::Failed => Errno::EROFS,
             Self::ShutDown => Errno::EIO,
         }
     }
@@ -128,6 +130,17 @@ impl State {
             || self.changed.len() * self.block_bytes as usize > MOST_CHANGED
     }
 
+    /// Checks that what was changed is kept, or nothing was.
+    ///
+    /// # Errors
+    /// EIO.
+    pub fn check_kept(&self) -> Result<()> {
+        match self.stopped {
+            None | Some(Stopped::ReadOnly) => Ok(()),
+            Some(Stopped::Failed | Stopped::ShutDown) => Err(Errno::EIO),
+        }
+    }
+
     /// The commit that has everything that was changed so far; `None` if that is on the disk.
     pub fn last_commit(&self) -> Option<u64> {
         let last = if self.since.is_some() { self.running } else { self.running - 1 };
@@ -184,6 +197,12 @@ impl Desk {
         number
     }
 
+    /// The volume is to be written from now on, or not any more.
+    pub fn want_read_only(&self, read_only: bool) {
+        self.notes.with(|notes| notes.read_only = Some(read_only));
+        self.work.wake_all();
+    }
+
     /// An inode that has no name is used by nobody any more.
     pub fn doom(&self, number: u64, content: Option<StrongRc<Cache>>) {
         self.notes.with(|notes| notes.doomed.push_back(Doomed { number, content }));
@@ -208,6 +227,8 @@ pub(super) struct Notes {
     /// So many have asked for all to be written, and for so many of them it was.
     pub syncs: u64,
     pub synced: u64,
+    /// It is to be written from now on, or not any more (true).
+    pub read_only: Option<bool>,
     /// The last mount has ended.
     pub is_ending: bool,
 }

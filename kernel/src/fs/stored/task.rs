@@ -16,6 +16,7 @@ use refs::{SpinGuard, TempRc, Waker, WeakRc};
 use tasks::{Body, Next};
 
 use super::format::{Change, Format};
+use super::journal::Changes;
 use super::node::{Flush, Node};
 use super::state::{State, Stopped};
 use super::volume::{View, Volume};
@@ -47,6 +48,7 @@ struct Due {
     dirty: BTreeSet<u64>,
     commits: bool,
     syncs: u64,
+    read_only: Option<bool>,
     is_ending: bool,
 }
 
@@ -90,6 +92,7 @@ impl<F: Format> Volume<F> {
             || notes.is_urgent
             || notes.commit > committed && !is_stopped
             || notes.syncs > notes.synced
+            || notes.read_only.is_some()
             || notes.is_ending;
         if is_due {
             return Some(0);
@@ -105,7 +108,7 @@ impl<F: Format> Volume<F> {
         let since = self.state.lock(cx).since;
         let desk = self.desk.get(cx);
         let mut notes = desk.notes.lock(cx);
-        let is_all = notes.syncs > notes.synced || notes.is_ending;
+        let is_all = notes.syncs > notes.synced || notes.read_only == Some(true) || notes.is_ending;
         let flushes = is_all || notes.is_urgent || is_old(notes.since);
         notes.is_urgent = false;
         if flushes {
@@ -115,6 +118,7 @@ impl<F: Format> Volume<F> {
             dirty: if flushes { core::mem::take(&mut notes.dirty) } else { BTreeSet::new() },
             commits: is_all || core::mem::take(&mut notes.commit) > 0 || is_old(since),
             syncs: notes.syncs,
+            read_only: notes.read_only,
             is_ending: notes.is_ending,
         }
     }
@@ -141,7 +145,10 @@ impl<F: Format> VolumeTask<F> {
     fn round_async(&mut self, cx: &mut Cx) -> bool {
         let Ok(due) = self.volume.upgrade(cx).map(|volume| volume.take_due(cx)) else { return true };
         self.delete_async(cx);
-        let is_last = due.is_ending && due.dirty.is_empty();
+        if due.read_only == Some(false) {
+            self.begin_changes_async(cx);
+        }
+        let is_last = (due.is_ending || due.read_only == Some(true)) && due.dirty.is_empty();
         for number in due.dirty {
             self.flush_async(cx, number);
         }
@@ -158,13 +165,16 @@ impl<F: Format> VolumeTask<F> {
         let is_done = is_last && {
             let desk = volume.desk.get(cx);
             let notes = desk.notes.lock(cx);
-            notes.doomed.is_empty() && notes.dirty.is_empty()
+            notes.doomed.is_empty() && notes.dirty.is_empty() && (due.is_ending || notes.nameless.is_empty())
         };
         drop(volume);
         if is_done {
-            self.end_async(cx);
+            self.end_changes_async(cx);
         }
-        is_done
+        if is_done && due.is_ending {
+            self.give_up(cx);
+        }
+        is_done && due.is_ending
     }
 
     /// Tells those who have asked for all to be written that it is.
@@ -408,8 +418,53 @@ impl<F: Format> VolumeTask<F> {
         volume.desk.get(cx).progress.wake_all();
     }
 
-    /// All is written: says so on the disk, and gives the volume up.
-    fn end_async(&self, cx: &mut Cx) {
+    /// Notes on the disk that the volume is in use, lets it be changed, and goes on with what a crash has interrupted.
+    fn begin_changes_async(&self, cx: &mut Cx) {
+        let begun = self.plain_async(cx, |volume, _, cx| {
+            let state = volume.state.lock(cx);
+            let Some(journal) = state.journal.as_ref().filter(|_| state.stopped == Some(Stopped::ReadOnly)) else {
+                return Ok(None);
+            };
+            let view = View::new(&volume.place, Some(&state), cx);
+            let outcome = volume.format.change(&Change::Begin(journal.has_log()), Timestamp::now(), &view);
+            outcome.map(|(_, changes)| Some(changes)).map_err(|problem| volume.stop_of(problem, &view))
+        });
+        let outcome = match begun {
+            Ok(Some(changes)) => self.perform_async(cx, flushed(changes)).and_then(|()| {
+                self.with_state(cx, |state| state.stopped = None)?;
+                self.recover_async(cx)
+            }),
+            begun => begun.map(drop),
+        };
+        if let Err(error) = outcome {
+            self.fail(error, cx);
+        }
+        self.has_set_read_only(false, cx);
+    }
+
+    /// Goes on with what a crash has interrupted.
+    fn recover_async(&self, cx: &mut Cx) -> Result<()> {
+        while self.step_async(cx, |volume, _, cx| {
+            volume.change(cx, &Change::Recover, |_, _| Ok(())).map(|(done, _)| done.has_more)
+        })? {}
+        Ok(())
+    }
+
+    /// What somebody has asked for is so, unless another has asked for something else since.
+    fn has_set_read_only(&self, read_only: bool, cx: &Cx) {
+        let Ok(volume) = self.volume.upgrade(cx) else { return };
+        let desk = volume.desk.get(cx);
+        {
+            let mut notes = desk.notes.lock(cx);
+            if notes.read_only == Some(read_only) {
+                notes.read_only = None;
+            }
+        }
+        desk.progress.wake_all();
+    }
+
+    /// All is written: says so on the disk, and lets the volume not be changed any more.
+    fn end_changes_async(&self, cx: &mut Cx) {
         let end = self.step_async(cx, |volume, _, cx| {
             let state = volume.state.lock(cx);
             if state.stopped.is_some() {
@@ -420,9 +475,14 @@ impl<F: Format> VolumeTask<F> {
             outcome.map_err(|problem| volume.stop_of(problem, &view))
         });
         if let Ok((_, changes)) = end {
-            let writes = changes.into_blocks().into_iter().map(|(block, bytes)| Io::Write { block, bytes });
-            let _ = self.perform_async(cx, writes.chain([Io::Flush]).collect());
+            let _ = self.perform_async(cx, flushed(changes));
+            let _ = self.with_state(cx, |state| state.stopped = Some(Stopped::ReadOnly));
         }
+        self.has_set_read_only(true, cx);
+    }
+
+    /// Gives the volume up.
+    fn give_up(&self, cx: &Cx) {
         let Ok(volume) = self.volume.upgrade(cx) else { return };
         let file_system = volume.file_system;
         drop(volume);
@@ -430,6 +490,12 @@ impl<F: Format> VolumeTask<F> {
             file_system.give_up_kept();
         }
     }
+}
+
+/// Writes blocks at their places, and has the disk keep them.
+fn flushed(changes: Changes) -> Vec<Io> {
+    let writes = changes.into_blocks().into_iter().map(|(block, bytes)| Io::Write { block, bytes });
+    writes.chain([Io::Flush]).collect()
 }
 
 /// The present, as a journal has it.

@@ -242,6 +242,11 @@ impl<F: Format> Volume<F> {
         }
     }
 
+    /// Whether it is changed now: it is opened to be written, and mounted so.
+    pub(super) fn is_changed(&self, cx: &Cx) -> bool {
+        self.format.is_written() && self.state.lock(cx).stopped.is_none()
+    }
+
     /// Its name.
     pub(super) fn name(&self) -> WeakRc<Self> {
         self.name
@@ -520,6 +525,31 @@ impl<F: Format> Kept for Volume<F> {
         self.format.is_written()
     }
 
+    fn set_read_only(&self, read_only: bool, has_asked: &mut bool, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        if !self.format.is_written() {
+            return if read_only { Ok(()) } else { Err(Errno::EROFS.into()) };
+        }
+        let desk = self.desk.get(cx);
+        if let Some(waker) = waker {
+            desk.progress.register(waker, cx);
+        }
+        if !core::mem::replace(has_asked, true) {
+            // What nobody uses is deleted first.
+            if read_only && desk.notes.lock(cx).nameless.values().any(|inode| inode.upgrade(cx).is_ok()) {
+                return Err(Errno::EBUSY.into());
+            }
+            desk.want_read_only(read_only);
+        }
+        if desk.notes.lock(cx).read_only.is_some() {
+            return Err(Stop::BlockOnDevice);
+        }
+        match (self.state.lock(cx).stopped, read_only) {
+            (None, false) | (Some(_), true) => Ok(()),
+            (None, true) => Err(Errno::EBUSY.into()),
+            (Some(stopped), _) => Err(stopped.error().into()),
+        }
+    }
+
     fn sync(&self, number: &mut Option<u64>, waker: Option<Waker>, cx: &Cx) -> Step<()> {
         if !self.format.is_written() {
             return Ok(());
@@ -584,9 +614,7 @@ impl<F: Format> Volume<F> {
             self.desk.get(cx).progress.register(waker, cx);
         }
         let state = self.state.lock(cx);
-        if state.stopped.is_some() {
-            return Err(Errno::EIO.into());
-        }
+        state.check_kept()?;
         // A commit that has no blocks to write is none, and does not count.
         let is_done = state.committed >= number || state.last_commit().is_none();
         if is_done { Ok(()) } else { Err(Stop::BlockOnDevice) }
@@ -600,9 +628,7 @@ impl<F: Format> Volume<F> {
         if let Some(waker) = waker {
             self.desk.get(cx).progress.register(waker, cx);
         }
-        if self.state.lock(cx).stopped.is_some() {
-            return Err(Errno::EIO.into());
-        }
+        self.state.lock(cx).check_kept()?;
         let synced = self.desk.get(cx).notes.lock(cx).synced;
         if synced >= number { Ok(()) } else { Err(Stop::BlockOnDevice) }
     }

@@ -18,12 +18,9 @@ use crate::step::{Step, Stop};
 /// So many pages are appended in one go whose blocks come later.
 const DELAYED_AT_ONCE: u64 = 256;
 
-/// Off until it was tried for long. What read wrong data beside it was not its own fault: punching forgot pages before it took their blocks (check `files/punched_beside_commits`). Not explained are one failure of fsx with O_DIRECT and one EBUSY of umount(2).
-const DELAYS: bool = false;
-
 /// Whether files of a volume may get blocks later than their pages become dirty, or than a device is told to write them.
 pub(super) fn delays<F: Format>(volume: &Volume<F>) -> bool {
-    DELAYS && F::HAS_HOLES && u64::from(volume.format.block_bytes()) == PAGE
+    F::HAS_HOLES && u64::from(volume.format.block_bytes()) == PAGE
 }
 
 /// How many blocks a file takes at most for bytes that it gets at its end.

@@ -123,15 +123,20 @@ impl<F: Format> Stored<F> {
         }
     }
 
-    /// What a change has made of it, in the moment in which it becomes true.
+    /// What a change of its content has made of it, in the moment in which it becomes true, with `writing` locked: whoever else says what its length is may say so after another has appended to it. (A directory has no `writing`, and its tree is locked.)
     pub fn take(&self, done: &Done<F::Node>) {
+        if let Some(now) = done.of(self.number).filter(|_| !self.is_delayed()) {
+            self.size.store(now.size, Ordering::Relaxed);
+        }
+        self.take_blocks(done);
+        self.moves();
+    }
+
+    /// The same of a change that leaves its content as it is.
+    pub fn take_blocks(&self, done: &Done<F::Node>) {
         if let Some(now) = done.of(self.number) {
-            if !self.is_delayed() {
-                self.size.store(now.size, Ordering::Relaxed);
-            }
             self.sectors.store(now.blocks, Ordering::Relaxed);
         }
-        self.moves();
     }
 
     /// Pages come to lie elsewhere: whoever has found out where they are, and has begun nothing there yet, does that again. Called before the cache is asked what was begun ([`Cache::cut`]), where blocks are taken away.
