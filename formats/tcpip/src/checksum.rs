@@ -20,11 +20,15 @@ pub enum OutgoingChecksum {
     ByDevice,
 }
 
-/// The protocols whose checksum covers a pseudo header, by their numbers.
-pub(crate) mod protocol {
+/// Numbers of protocols.
+pub mod protocol {
+    /// ICMP of IPv4.
     pub const ICMP: u8 = 1;
+    /// TCP.
     pub const TCP: u8 = 6;
+    /// UDP.
     pub const UDP: u8 = 17;
+    /// ICMP of IPv6, and neighbour discovery.
     pub const ICMPV6: u8 = 58;
 }
 

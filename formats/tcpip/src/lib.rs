@@ -5,6 +5,8 @@
 //!
 //! | module | what is in it |
 //! | --- | --- |
+//! | [`ip`] | packets, fragments, ICMP, routes, addresses |
+//! | [`udp`] | datagrams |
 //! | [`tcp`] | a connection, from its SYN to the end of TIME-WAIT |
 //!
 //! The layouts of headers are `smoltcp::wire`'s.
@@ -16,9 +18,11 @@ extern crate alloc;
 extern crate std;
 
 mod checksum;
+pub mod ip;
 mod siphash;
 pub mod tcp;
 mod time;
+pub mod udp;
 
 pub use checksum::{Checksum, OutgoingChecksum};
 pub use siphash::Key;
@@ -27,3 +31,7 @@ pub use time::{Duration, Instant};
 /// A packet does not keep to its protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
+
+/// There is no memory. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory;

@@ -46,9 +46,7 @@ impl Connection {
         let has_new_loss = self.counts.lost > lost_before;
         let flight = self.sending.board.in_flight();
         match self.phase {
-            Phase::Recovery(_) => {
-                self.congestion.on_recovery_ack(delivery.bytes, flight, is_advanced && !has_new_loss)
-            }
+            Phase::Recovery(_) => self.congestion.on_recovery_ack(delivery.bytes, flight, is_advanced && !has_new_loss),
             Phase::Open | Phase::Loss(_) if is_advanced => {
                 let acked = Acked {
                     bytes: (ack - before) as usize,
@@ -102,7 +100,8 @@ impl Connection {
         if self.sack {
             let at = |wire| sending.origin.position(wire, ack);
             let blocks = header.options.sack.map(|block| block.map(|(start, end)| (at(start), at(end))));
-            for (index, (start, end)) in blocks.iter().enumerate().filter_map(|(index, block)| Some((index, (*block)?))) {
+            for (index, (start, end)) in blocks.iter().enumerate().filter_map(|(index, block)| Some((index, (*block)?)))
+            {
                 let is_within_next = blocks[1].is_some_and(|next| next.0 <= start && end <= next.1);
                 // RFC 2883, section 4: the first block tells of what came twice.
                 if index == 0 && start < end && (end <= ack || is_within_next) {

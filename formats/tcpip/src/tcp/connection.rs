@@ -401,7 +401,12 @@ impl Connection {
     /// A connection whose SYN, with such options, was answered with a [cookie](super::cookie), from the ACK that brought the cookie back. Feed it that segment next.
     pub(super) fn from_cookie(now: Instant, opening: &Opening, options: &Options, ack: &Header) -> Self {
         let mut connection = Connection::new(now, opening, State::SynReceived);
-        let syn = Header { sequence: ack.sequence.wrapping_sub(1), window: ack.window, options: *options, ..Header::default() };
+        let syn = Header {
+            sequence: ack.sequence.wrapping_sub(1),
+            window: ack.window,
+            options: *options,
+            ..Header::default()
+        };
         connection.take_syn(now, &syn);
         connection.sending.next = START + 1;
         // What the SYN and ACK offered.

@@ -41,7 +41,13 @@ fn sequence(key: &Key, endpoints: &Endpoints, peer: u32, tick: u64, mss: usize) 
 }
 
 /// The SYN and ACK that answers a SYN, with a cookie. `None`: it is no SYN.
-pub fn encode(key: &Key, now: Instant, endpoints: &Endpoints, listener: &Listener, syn: &Segment<'_>) -> Option<Header> {
+pub fn encode(
+    key: &Key,
+    now: Instant,
+    endpoints: &Endpoints,
+    listener: &Listener,
+    syn: &Segment<'_>,
+) -> Option<Header> {
     let theirs = &syn.header;
     if !theirs.syn || theirs.rst || theirs.acknowledgment.is_some() {
         return None;
@@ -51,7 +57,8 @@ pub fn encode(key: &Key, now: Instant, endpoints: &Endpoints, listener: &Listene
     let mss = MSS.iter().rposition(|&mss| mss <= offered).unwrap_or(0);
     let timestamps = theirs.options.timestamps.map(|stamps| {
         let clock = (now.millis() as u32).wrapping_add(listener.timestamp_offset);
-        let options = theirs.options.window_scale.map_or(NO_SCALE, u32::from) << 1 | u32::from(theirs.options.sack_permitted);
+        let options =
+            theirs.options.window_scale.map_or(NO_SCALE, u32::from) << 1 | u32::from(theirs.options.sack_permitted);
         // Stamps must not run ahead of the clock, so that later ones are not older.
         let value = (clock >> STAMP_BITS).wrapping_sub(1) << STAMP_BITS | options;
         Timestamps { value, echo: stamps.value }

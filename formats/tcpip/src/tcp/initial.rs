@@ -40,10 +40,7 @@ mod tests {
 
     #[test]
     fn numbers_grow_and_differ_by_connection() {
-        let ends = |port| Endpoints {
-            local: ([10, 0, 0, 1], 80).into(),
-            remote: ([10, 0, 0, 2], port).into(),
-        };
+        let ends = |port| Endpoints { local: ([10, 0, 0, 1], 80).into(), remote: ([10, 0, 0, 2], port).into() };
         let key = Key([1, 2]);
         let now = Instant::from_nanos(5_000_000);
         let first = initial_sequence(&key, now, &ends(4000));

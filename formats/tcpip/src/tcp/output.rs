@@ -87,8 +87,7 @@ impl Connection {
 
     /// The options of every segment after the SYN.
     fn options(&mut self, now: Instant) -> Options {
-        let timestamps =
-            self.stamps.map(|stamps| Timestamps { value: self.stamp_clock(now), echo: stamps.recent });
+        let timestamps = self.stamps.map(|stamps| Timestamps { value: self.stamp_clock(now), echo: stamps.recent });
         let mut sack = [None; MOST_SACK_BLOCKS];
         if self.sack {
             let receiving = &mut self.receiving;
@@ -159,7 +158,8 @@ impl Connection {
         let is_answer = self.state == State::SynReceived;
         let options = Options {
             mss: Some(self.receive_mss()),
-            window_scale: (!is_answer || self.sending.scale > 0 || self.receiving.scale > 0).then_some(self.receiving.scale),
+            window_scale: (!is_answer || self.sending.scale > 0 || self.receiving.scale > 0)
+                .then_some(self.receiving.scale),
             sack_permitted: self.sack,
             timestamps: self.stamps.map(|stamps| Timestamps { value: self.stamp_clock(now), echo: stamps.recent }),
             ..Options::default()

@@ -217,7 +217,8 @@ impl Connection {
     pub fn shut_reading(&mut self) {
         let receiving = &mut self.receiving;
         receiving.is_shut = true;
-        receiving.read = receiving.read.max(receiving.next - u64::from(receiving.fin.is_some_and(|fin| receiving.next > fin)));
+        receiving.read =
+            receiving.read.max(receiving.next - u64::from(receiving.fin.is_some_and(|fin| receiving.next > fin)));
         receiving.stream = Stream::new(receiving.next);
         self.offer_more();
     }

@@ -65,9 +65,7 @@ impl RoundTrips {
     pub fn timeout(&self) -> Duration {
         match self.smoothed {
             None => INITIAL_RTO,
-            Some(smoothed) => {
-                (smoothed + self.variation.times(4).max(SHORTEST_RTO)).clamp(SHORTEST_RTO, LONGEST_RTO)
-            }
+            Some(smoothed) => (smoothed + self.variation.times(4).max(SHORTEST_RTO)).clamp(SHORTEST_RTO, LONGEST_RTO),
         }
     }
 }

@@ -6,9 +6,8 @@
 
 use alloc::collections::VecDeque;
 
+use crate::OutOfMemory;
 use crate::time::Instant;
-
-use super::stream::OutOfMemory;
 
 /// The most parts.
 const MOST_PARTS: usize = 8192;

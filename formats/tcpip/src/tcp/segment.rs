@@ -256,13 +256,7 @@ mod tests {
         let none = Options::default();
         for options in [
             none,
-            Options {
-                mss: Some(1460),
-                window_scale: Some(7),
-                sack_permitted: true,
-                timestamps: stamps,
-                ..none
-            },
+            Options { mss: Some(1460), window_scale: Some(7), sack_permitted: true, timestamps: stamps, ..none },
             Options { mss: Some(536), sack_permitted: true, ..none },
             Options { timestamps: stamps, sack, ..none },
             Options { sack, ..none },

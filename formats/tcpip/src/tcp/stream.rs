@@ -7,14 +7,12 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use crate::OutOfMemory;
+
 /// Bytes of a chunk.
 pub(crate) const CHUNK_BYTES: usize = 4096;
 /// Lists of chunks that are longer than this are freed with their chunks.
 const KEPT_SLOTS: usize = 4;
-
-/// There is no memory for the bytes. Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutOfMemory;
 
 /// Bytes by their position.
 pub(crate) struct Stream {

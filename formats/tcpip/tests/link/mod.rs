@@ -232,10 +232,7 @@ impl World {
                     last_transfer = self.progress;
                 }
                 if self.ends.iter().all(|end| {
-                    matches!(
-                        end.connection.as_ref().map(Connection::state),
-                        Some(State::Closed | State::TimeWait)
-                    )
+                    matches!(end.connection.as_ref().map(Connection::state), Some(State::Closed | State::TimeWait))
                 }) {
                     break;
                 }
