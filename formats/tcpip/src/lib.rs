@@ -5,6 +5,8 @@
 //!
 //! | module | what is in it |
 //! | --- | --- |
+//! | [`ethernet`] | frames |
+//! | [`neighbour`] | ARP, neighbour discovery, and addresses that a host makes itself |
 //! | [`ip`] | packets, fragments, ICMP, routes, addresses |
 //! | [`udp`] | datagrams |
 //! | [`tcp`] | a connection, from its SYN to the end of TIME-WAIT |
@@ -18,7 +20,9 @@ extern crate alloc;
 extern crate std;
 
 mod checksum;
+pub mod ethernet;
 pub mod ip;
+pub mod neighbour;
 mod siphash;
 pub mod tcp;
 mod time;

@@ -132,7 +132,7 @@ pub enum Message<'a> {
     TooBig(usize, Quoted<'a>),
     /// A packet went through too many routers, or was not reassembled in time.
     TimeExceeded(Quoted<'a>),
-    /// For the neighbour cache: RFC 4861.
+    /// For the [neighbour cache](crate::neighbour): RFC 4861.
     NeighbourDiscovery,
     /// Something else that is of no use here.
     Other,
