@@ -9,6 +9,7 @@
 //! | [`neighbour`] | ARP, neighbour discovery, and addresses that a host makes itself |
 //! | [`ip`] | packets, fragments, ICMP, routes, addresses |
 //! | [`udp`] | datagrams |
+//! | [`dhcp`] | an address from a server |
 //! | [`tcp`] | a connection, from its SYN to the end of TIME-WAIT |
 //!
 //! The layouts of headers are `smoltcp::wire`'s.
@@ -20,6 +21,7 @@ extern crate alloc;
 extern crate std;
 
 mod checksum;
+pub mod dhcp;
 pub mod ethernet;
 pub mod ip;
 pub mod neighbour;
