@@ -100,7 +100,7 @@ impl<'a> Packet<'a> {
     fn parse_v6(bytes: &'a [u8]) -> Result<Packet<'a>, Malformed> {
         let view = Ipv6Packet::new_checked(bytes).map_err(|_| Malformed)?;
         let walk = Walk { protocol: view.next_header().into(), fragment: None, payload: view.payload() };
-        let Walk { protocol, fragment, payload } = walk.to_payload(true)?;
+        let Walk { protocol, fragment, payload } = walk.into_payload(true)?;
         Ok(Packet {
             source: IpAddr::V6(view.src_addr()),
             destination: IpAddr::V6(view.dst_addr()),
@@ -122,7 +122,7 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// To the first header that is none of these, or to a fragment's payload.
-    pub fn to_payload(mut self, may_be_hop_by_hop: bool) -> Result<Walk<'a>, Malformed> {
+    pub fn into_payload(mut self, may_be_hop_by_hop: bool) -> Result<Walk<'a>, Malformed> {
         for index in 0..MOST_EXTENSIONS {
             match self.protocol {
                 extension::HOP_BY_HOP if index == 0 && may_be_hop_by_hop => self.skip(check_options)?,

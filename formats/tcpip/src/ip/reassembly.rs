@@ -61,7 +61,7 @@ impl Datagram {
         };
         if self.source.is_ipv6() {
             let walk = Walk { protocol: self.protocol, fragment: None, payload: &self.payload };
-            let end = walk.to_payload(false)?;
+            let end = walk.into_payload(false)?;
             if end.fragment.is_some() {
                 return Err(Malformed);
             }

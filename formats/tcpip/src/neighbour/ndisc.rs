@@ -26,8 +26,6 @@ pub const LONGEST_NDISC: usize = 32;
 pub const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 /// All routers.
 pub const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
-/// Prefixes of an advertisement that are looked at.
-const MOST_PREFIXES: usize = 8;
 /// The least MTU of a link (RFC 8200, section 5).
 const LEAST_MTU: u32 = 1280;
 
@@ -56,7 +54,7 @@ pub struct AdvertisedPrefix {
 
 /// What a router says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RouterAdvertisement {
+pub struct RouterAdvertisement<'a> {
     /// Who says it.
     pub router: Ipv6Addr,
     /// Its device.
@@ -67,13 +65,29 @@ pub struct RouterAdvertisement {
     pub hop_limit: u8,
     /// The MTU of the link, if it says one.
     pub mtu: Option<u32>,
-    /// The prefixes.
-    pub prefixes: [Option<AdvertisedPrefix>; MOST_PREFIXES],
+    /// Its options.
+    pub(super) options: &'a [u8],
+}
+
+impl RouterAdvertisement<'_> {
+    /// The prefixes that it advertises.
+    pub fn prefixes(&self) -> impl Iterator<Item = AdvertisedPrefix> {
+        let mut rest = self.options;
+        core::iter::from_fn(move || {
+            loop {
+                let (option, after) = next_option(rest)?;
+                rest = after;
+                if option.option_type() == NdiscOptionType::PrefixInformation {
+                    return Some(prefix_of(&option));
+                }
+            }
+        })
+    }
 }
 
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ndisc {
+pub enum Ndisc<'a> {
     /// Who has the target's address?
     Solicitation {
         /// Whose device is wanted.
@@ -98,7 +112,7 @@ pub enum Ndisc {
         hardware: Option<HardwareAddress>,
     },
     /// A router advertises.
-    RouterAdvertisement(RouterAdvertisement),
+    RouterAdvertisement(RouterAdvertisement<'a>),
 }
 
 /// The options that are understood.
@@ -107,30 +121,26 @@ struct Options {
     source: Option<HardwareAddress>,
     target: Option<HardwareAddress>,
     mtu: Option<u32>,
-    prefixes: [Option<AdvertisedPrefix>; MOST_PREFIXES],
+}
+
+/// The first option, and those after it. `None`: there is none, or it is cut off.
+fn next_option(bytes: &[u8]) -> Option<(NdiscOption<&[u8]>, &[u8])> {
+    let option = NdiscOption::new_checked(bytes).ok()?;
+    let rest = bytes.get(8 * usize::from(option.data_len())..)?;
+    Some((option, rest))
 }
 
 impl Options {
     fn parse(mut bytes: &[u8]) -> Result<Options, Malformed> {
         let mut options = Options::default();
         while !bytes.is_empty() {
-            let option = NdiscOption::new_checked(bytes).map_err(|_| Malformed)?;
-            let (option_bytes, rest) = bytes
-                .split_at_checked(8 * usize::from(option.data_len()))
-                .filter(|(option, _)| !option.is_empty())
-                .ok_or(Malformed)?;
+            let (option, rest) = next_option(bytes).ok_or(Malformed)?;
+            let hardware = bytes.get(2..8).and_then(|bytes| bytes.first_chunk()).map(|bytes| HardwareAddress(*bytes));
             bytes = rest;
-            let hardware =
-                option_bytes.get(2..8).and_then(|bytes| bytes.first_chunk()).map(|bytes| HardwareAddress(*bytes));
             match option.option_type() {
                 NdiscOptionType::SourceLinkLayerAddr => options.source = hardware,
                 NdiscOptionType::TargetLinkLayerAddr => options.target = hardware,
                 NdiscOptionType::Mtu => options.mtu = Some(option.mtu()).filter(|&mtu| mtu >= LEAST_MTU),
-                NdiscOptionType::PrefixInformation => {
-                    if let Some(slot) = options.prefixes.iter_mut().find(|slot| slot.is_none()) {
-                        *slot = Some(prefix_of(&option));
-                    }
-                }
                 _ => {}
             }
         }
@@ -152,13 +162,13 @@ fn prefix_of(option: &NdiscOption<&[u8]>) -> AdvertisedPrefix {
     }
 }
 
-impl Ndisc {
+impl<'a> Ndisc<'a> {
     /// Reads a message in a packet of ICMPv6 whose checksum is right: [`icmp::Message::parse`] has said that it is one. `None`: it is of no use.
     ///
     /// # Errors
     ///
     /// A router may have passed it on, a length is wrong, or it is none that its sender may send (RFC 4861, sections 6.1 and 7.1).
-    pub fn parse(packet: &Packet<'_>) -> Result<Option<Ndisc>, Malformed> {
+    pub fn parse(packet: &Packet<'a>) -> Result<Option<Ndisc<'a>>, Malformed> {
         let (IpAddr::V6(source), IpAddr::V6(destination)) = (packet.source, packet.destination) else {
             return Err(Malformed);
         };
@@ -169,7 +179,8 @@ impl Ndisc {
         if view.msg_code() != 0 {
             return Err(Malformed);
         }
-        let options = || Options::parse(packet.payload.get(view.header_len()..).ok_or(Malformed)?);
+        let option_bytes = packet.payload.get(view.header_len()..).ok_or(Malformed)?;
+        let options = || Options::parse(option_bytes);
         let message = match view.msg_type() {
             Icmpv6Message::NeighborSolicit => {
                 let (target, hardware) = (view.target_addr(), options()?.source);
@@ -197,14 +208,14 @@ impl Ndisc {
                 if !source.is_unicast_link_local() {
                     return Err(Malformed);
                 }
-                let Options { source: hardware, mtu, prefixes, .. } = options()?;
+                let Options { source: hardware, mtu, .. } = options()?;
                 Ndisc::RouterAdvertisement(RouterAdvertisement {
                     router: source,
                     hardware,
                     lifetime: Duration::from_secs(view.router_lifetime().secs()),
                     hop_limit: view.current_hop_limit(),
                     mtu,
-                    prefixes,
+                    options: option_bytes,
                 })
             }
             _ => return Ok(None),
@@ -247,7 +258,7 @@ pub struct NdiscOutcome<P> {
     /// Packets that waited for its sender, to be sent to its device.
     pub released: VecDeque<P>,
     /// An answer, and to whom.
-    pub reply: Option<(Ndisc, Ipv6Addr)>,
+    pub reply: Option<(Ndisc<'static>, Ipv6Addr)>,
 }
 
 impl<P> NeighbourCache<P> {
@@ -256,7 +267,7 @@ impl<P> NeighbourCache<P> {
         &mut self,
         now: Instant,
         source: Ipv6Addr,
-        message: &Ndisc,
+        message: &Ndisc<'_>,
         hardware: HardwareAddress,
         is_own: impl Fn(Ipv6Addr) -> bool,
     ) -> NdiscOutcome<P> {
@@ -310,9 +321,9 @@ mod tests {
     const THEIRS: (HardwareAddress, Ipv6Addr) =
         (HardwareAddress([2, 0, 0, 0, 0, 2]), Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2));
 
-    fn carry(message: &Ndisc, source: Ipv6Addr, destination: Ipv6Addr) -> Ndisc {
-        let mut bytes = [0; LONGEST_NDISC];
-        let len = message.emit(source, destination, &mut bytes).unwrap();
+    fn carry(message: &Ndisc<'_>, source: Ipv6Addr, destination: Ipv6Addr) -> Ndisc<'static> {
+        let bytes = std::vec![0; LONGEST_NDISC].leak();
+        let len = message.emit(source, destination, bytes).unwrap();
         let packet = Packet {
             source: source.into(),
             destination: destination.into(),

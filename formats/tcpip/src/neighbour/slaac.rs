@@ -62,7 +62,11 @@ impl Autoconfiguration {
     }
 
     /// The next message to send: from whom, to whom.
-    pub fn next_message(&mut self, now: Instant, addresses: &Addresses) -> Option<(Ndisc, Ipv6Addr, Ipv6Addr)> {
+    pub fn next_message(
+        &mut self,
+        now: Instant,
+        addresses: &Addresses,
+    ) -> Option<(Ndisc<'static>, Ipv6Addr, Ipv6Addr)> {
         if let Some(probe) = self.probes.iter_mut().find(|probe| probe.until.is_none()) {
             probe.until = Some(now + PROBE);
             let message = Ndisc::Solicitation { target: probe.address, hardware: None };
@@ -101,7 +105,7 @@ impl Autoconfiguration {
     }
 
     /// Another host has or wants an address: if it is one that is tentative, it is given up. Returns it then.
-    pub fn on_claim(&mut self, source: Ipv6Addr, message: &Ndisc, addresses: &mut Addresses) -> Option<Ipv6Addr> {
+    pub fn on_claim(&mut self, source: Ipv6Addr, message: &Ndisc<'_>, addresses: &mut Addresses) -> Option<Ipv6Addr> {
         let target = match *message {
             Ndisc::Advertisement { target, .. } => target,
             Ndisc::Solicitation { target, .. } if source.is_unspecified() => target,
@@ -114,10 +118,10 @@ impl Autoconfiguration {
     }
 
     /// Takes in what a router advertises: makes addresses, and lets known ones live longer. Routes are the caller's.
-    pub fn on_advertisement(&mut self, now: Instant, message: &RouterAdvertisement, addresses: &mut Addresses) {
+    pub fn on_advertisement(&mut self, now: Instant, message: &RouterAdvertisement<'_>, addresses: &mut Addresses) {
         self.ask_at = None;
-        for prefix in message.prefixes.iter().flatten() {
-            self.take_prefix(now, prefix, addresses);
+        for prefix in message.prefixes() {
+            self.take_prefix(now, &prefix, addresses);
         }
     }
 
@@ -164,24 +168,25 @@ mod tests {
         Instant::default() + Duration::from_millis(millis)
     }
 
-    fn advertisement(prefix: &str, valid: u64) -> RouterAdvertisement {
-        let mut message = RouterAdvertisement {
+    fn prefix_option(prefix: &str, valid: u32) -> Vec<u8> {
+        let prefix: Ipv6Addr = prefix.parse().unwrap();
+        let mut option = alloc::vec![3, 4, 64, 0xc0];
+        option.extend(valid.to_be_bytes());
+        option.extend((valid / 2).to_be_bytes());
+        option.extend([0; 4]);
+        option.extend(prefix.octets());
+        option
+    }
+
+    fn advertisement(options: &[u8]) -> RouterAdvertisement<'_> {
+        RouterAdvertisement {
             router: "fe80::2".parse().unwrap(),
             hardware: None,
             lifetime: Duration::from_secs(1800),
             hop_limit: 64,
             mtu: None,
-            prefixes: [None; 8],
-        };
-        message.prefixes[0] = Some(AdvertisedPrefix {
-            prefix: prefix.parse().unwrap(),
-            len: 64,
-            is_on_link: true,
-            is_autonomous: true,
-            valid: Some(Duration::from_secs(valid)),
-            preferred: Some(Duration::from_secs(valid / 2)),
-        });
-        message
+            options,
+        }
     }
 
     #[test]
@@ -199,13 +204,13 @@ mod tests {
             (message, source, to),
             (Ndisc::RouterSolicitation { hardware: Some(DEVICE) }, link_local, ALL_ROUTERS)
         );
-        all.on_advertisement(at(1100), &advertisement("2001:db8::", 10_000), &mut addresses);
+        all.on_advertisement(at(1100), &advertisement(&prefix_option("2001:db8::", 10_000)), &mut addresses);
         let own: Ipv6Addr = "2001:db8::5054:ff:fe12:3456".parse().unwrap();
         assert!(all.next_message(at(1100), &addresses).is_some());
         all.on_deadline(at(2100), &mut addresses);
         assert!(addresses.has(own.into()));
         // It cannot be ended at once by a packet.
-        all.on_advertisement(at(3000), &advertisement("2001:db8::", 2), &mut addresses);
+        all.on_advertisement(at(3000), &advertisement(&prefix_option("2001:db8::", 2)), &mut addresses);
         all.on_deadline(at(600_000), &mut addresses);
         assert!(addresses.has(own.into()));
         all.on_deadline(at(3000) + SHORTEST_LIFE, &mut addresses);

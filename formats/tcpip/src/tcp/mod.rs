@@ -18,7 +18,8 @@
 //! | `acknowledge` | what its acknowledgment does |
 //! | `output` | the next segment to send |
 //! | `timer` | the timers |
-//! | `owner` | writing, reading, closing |
+//! | `owner` | writing, reading, closing, readiness |
+//! | `info` | [`Info`]: what can be told of it |
 //! | `segment` | [`Segment`]: headers and options as bytes |
 //! | `sequence` | places in the sequence space that do not wrap |
 //! | `stream`, `assembler` | bytes that are kept, and which of them arrived out of order |
@@ -32,6 +33,7 @@ mod congestion;
 mod connection;
 pub mod cookie;
 mod hystart;
+mod info;
 mod initial;
 mod input;
 mod output;
@@ -45,9 +47,11 @@ mod settings;
 mod stream;
 mod timer;
 
-pub use connection::{Connection, Endpoints, Info, Opening, Readiness, State};
+pub use connection::{Connection, Endpoints, Opening, State};
+pub use info::Info;
 pub use initial::{initial_sequence, timestamp_offset};
 pub use input::Verdict;
 pub use output::{Offload, Segmentation, Transmission};
+pub use owner::Readiness;
 pub use segment::{Header, LONGEST_HEADER, Options, SHORTEST_HEADER, Segment, Timestamps};
 pub use settings::{Blocked, Error, KeepAlive, Settings};

@@ -338,7 +338,7 @@ impl Connection {
                 self.timers.base = now;
             }
             sending.next = end;
-            if count % payload != 0 {
+            if !count.is_multiple_of(payload) {
                 sending.small_end = end;
             }
             self.due.small = false;

@@ -2,13 +2,28 @@
 
 use crate::time::Instant;
 
-use super::connection::{Connection, Readiness, State};
+use super::connection::{Connection, State};
 use super::sequence::START;
 use super::settings::{Blocked, Error};
 use super::stream::Stream;
 
 /// A round trip where none was measured, for growing the receive buffer.
 const GUESSED_ROUND_TRIP: crate::Duration = crate::Duration::from_millis(100);
+
+/// What can be done with a connection now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Readiness {
+    /// A read returns bytes, the end of the stream or an error.
+    pub readable: bool,
+    /// A write takes bytes or returns an error.
+    pub writable: bool,
+    /// The peer sends no more (`POLLRDHUP`).
+    pub is_peer_done: bool,
+    /// Both directions are shut (`POLLHUP`).
+    pub is_hung_up: bool,
+    /// It failed (`POLLERR`).
+    pub has_error: bool,
+}
 
 impl Connection {
     /// Bytes that may be written now.
