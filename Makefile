@@ -88,7 +88,7 @@ check: ## Formatting, clippy, and where `unsafe` may be
 
 .PHONY: lint
 PUBLISHED := ebb-refs ebb-tasks ebb-ac ebb-ipc ebb-groups
-LINTED := ebb-refs ebb-tasks ebb-ac ebb-ipc ebb-groups ebb-crc32c ebb-decompress ebb-erofs ebb-exfat ebb-ninep ebb-squashfs ebb-usb ebb-example-kv
+LINTED := ebb-refs ebb-tasks ebb-ac ebb-ipc ebb-groups ebb-crc32c ebb-decompress ebb-erofs ebb-exfat ebb-ninep ebb-squashfs ebb-tcpip ebb-usb ebb-example-kv
 lint: ## The names and types of what may suspend
 	$(call say,'What may suspend')
 	@$(HOST_CARGO) build --quiet --release -p ebb-lint
