@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | AF_UNIX | [`unix`] |
 
+pub mod interface;
 mod message;
 mod timeouts;
 pub mod unix;

@@ -36,7 +36,8 @@ pub fn of(error: &Error) -> u8 {
         | Error::NotBuilt { .. }
         | Error::ToolMissing { .. }
         | Error::NoReclaim
-        | Error::NoVolumes => INCOMPLETE,
+        | Error::NoVolumes
+        | Error::NoPublishing => INCOMPLETE,
         Error::NoTerminal => USAGE,
         Error::NotAProgram { .. } | Error::LibraryMissing { .. } => 122,
         Error::TooLittleMemory { .. } => 123,
@@ -61,7 +62,7 @@ mod tests {
             Error::BadRootfs { path: path(), why: text() },
             Error::BadDisk { path: path(), why: text() },
             Error::BadVolume { path: path(), why: text() },
-            Error::NoVolumes,
+            Error::NoVolumes | Error::NoPublishing,
             Error::QemuMissing("qemu"),
             Error::ToolMissing { tool: "tool", package: "package" },
             Error::ImageNotMade { tool: "tool", said: text(), advice: "help" },

@@ -1,7 +1,10 @@
 //! The options that say which machine to start; the same for every subcommand.
 
 use clap::Args;
-use ebb_guest::{Accel, ConsoleUse, Cpus, Disk, InputDevice, Kernel, Machine, Mebibytes, Result, Volume, artifacts};
+use ebb_guest::{
+    Accel, ConsoleUse, Cpus, Disk, Error, InputDevice, Kernel, Machine, Mebibytes, Network, PublishedPort, Result,
+    Volume, artifacts,
+};
 use std::path::PathBuf;
 
 /// Which machine to start.
@@ -22,6 +25,14 @@ pub struct MachineArguments {
     /// A directory of this machine that the guest has as well, read and written; :ro keeps the guest from writing it. One that is missing is made. May be repeated.
     #[arg(short, long, value_name = "HOST:GUEST[:ro]")]
     volume: Vec<Volume>,
+
+    /// The network that the machine has a card at: user is QEMU's own, which needs no rights; tap=NAME a device that was made for you [default: none, or user with --publish].
+    #[arg(long, value_name = "none|user|tap=NAME")]
+    network: Option<Network>,
+
+    /// Leads a port of this machine to one of the guest's. May be repeated.
+    #[arg(short, long, value_name = "[ADDRESS:]HOST:GUEST[/tcp|udp]")]
+    publish: Vec<PublishedPort>,
 
     /// Gives the machine an IOMMU, which keeps its devices from memory that they were not given.
     #[arg(long)]
@@ -61,6 +72,12 @@ impl MachineArguments {
         let disks = self.disk.clone();
         let (volumes, has_iommu, accel) = (self.volume.clone(), self.iommu, self.accel);
         let (has_balloon, has_rng) = (self.balloon, self.rng);
+        let network = match (&self.network, self.publish.is_empty()) {
+            (Some(network), true) => network.clone(),
+            (None, true) => Network::None,
+            (None | Some(Network::User), false) => Network::User,
+            (Some(Network::None | Network::Tap(_)), false) => return Err(Error::NoPublishing),
+        };
         Ok(Machine {
             memory: self.memory,
             cpus,
@@ -69,6 +86,8 @@ impl MachineArguments {
             has_iommu,
             has_balloon,
             has_rng,
+            network,
+            published_ports: self.publish.clone(),
             input: self.input.clone(),
             accel,
             console,

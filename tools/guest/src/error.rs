@@ -86,6 +86,10 @@ pub enum Error {
     #[error("directories of this machine (--volume) are for Ebb kernels only")]
     NoVolumes,
 
+    /// Ports are published by QEMU's own network alone.
+    #[error("--publish needs --network user: a tap device's ports are reached at the guest's own address")]
+    NoPublishing,
+
     /// The machine would not have enough memory to come up, or this host has not enough for it.
     #[error("a machine with {given} MiB of memory cannot be: {why}")]
     TooLittleMemory {

@@ -1,7 +1,7 @@
 //! What a machine is made of, before it is started.
 
 use crate::volume;
-use crate::{Accel, Cpus, Disk, InputDevice, Kernel, Volume};
+use crate::{Accel, Cpus, Disk, InputDevice, Kernel, Network, PublishedPort, Volume};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -66,6 +66,10 @@ pub struct Machine {
     pub has_iommu: bool,
     /// Whether it has a source of the host's random numbers.
     pub has_rng: bool,
+    /// The network that it has a card at.
+    pub network: Network,
+    /// Ports of the host that lead to ports of its.
+    pub published_ports: Vec<PublishedPort>,
     /// Whether memory that it does not use goes back to the host, and the host can ask for more by a balloon.
     pub has_balloon: bool,
     /// Its keyboards, mice and tablets.
@@ -99,6 +103,8 @@ impl Machine {
             root_directory: None,
             has_iommu: false,
             has_rng: false,
+            network: Network::None,
+            published_ports: Vec::new(),
             has_balloon: false,
             input: Vec::new(),
             accel: Accel::Auto,

@@ -2,8 +2,8 @@
 
 use crate::error::Doing;
 use crate::kernel::PowerState;
-use crate::volume;
 use crate::{Disk, Error, Machine, Result, Volume};
+use crate::{network, volume};
 use ebb_protocol::flow::PORT_NAME;
 use std::ffi::OsString;
 use std::fs::File;
@@ -119,6 +119,7 @@ impl Qemu {
             let device = "virtio-balloon-pci,free-page-reporting=on,deflate-on-oom=on,disable-legacy=on";
             command.args(["-device", &format!("{device},iommu_platform={behind}")]);
         }
+        command.args(network::arguments(&machine.network, &machine.published_ports, machine.has_iommu));
         command.args(crate::input_device::arguments(&machine.input));
         for (number, disk) in machine.disks.iter().enumerate() {
             command.args(disk.arguments(number, machine.cpus.count(), machine.has_iommu));

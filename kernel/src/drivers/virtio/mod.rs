@@ -8,6 +8,7 @@
 //! | `block` | disks (5.2) |
 //! | `console`, `port`, `rings` | streams of bytes to the host, with names (5.3): the device, one of its ports, its two queues |
 //! | `balloon` | memory that goes back to the host (5.5) |
+//! | `net` | network cards (5.1) |
 //! | `rng` | random numbers of the host's (5.4) |
 //! | `ninep` | directories of the host |
 //!
@@ -17,6 +18,7 @@
 pub mod balloon;
 pub mod block;
 pub mod console;
+pub mod net;
 pub mod ninep;
 mod pci;
 pub mod port;

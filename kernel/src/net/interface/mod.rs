@@ -1,0 +1,186 @@
+//! Interfaces: what lies between network cards and the sockets of the internet protocols.
+//!
+//! ```text
+//!   card --frame--> receive --> neighbours (ARP, neighbour discovery)
+//!                      |------> configuration (DHCP, router advertisements)
+//!                      `------> echo requests, and all else to Above (the sockets)
+//!   sockets --packet--> send --> route --> neighbours --frame--> card
+//! ```
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `receive` | a frame has come |
+//! | `send` | a packet goes out: its route, its neighbour, its frame |
+//! | `task` | what is due: questions that are asked again, addresses that end |
+//!
+//! The protocols themselves are `formats/tcpip`'s: pure state machines. Here are their locks, their clock and their cards.
+//!
+//! An [`Interface`] is a card with addresses. Owner: both live for ever. What waits in it are packets whose neighbour is not known yet, a bounded number, which are lost when nobody answers. Its task is woken when there may be
+//! something due earlier than before.
+//!
+//! Locks: an interface's `state`; after it none. Frames are given to the card, and packets to the sockets, with nothing locked.
+
+mod receive;
+mod send;
+mod task;
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use frame::Cx;
+use refs::{SpinLock, WaitList};
+use tasks::StaticRef;
+use tcpip::dhcp;
+use tcpip::ethernet::HardwareAddress;
+use tcpip::ip::{Addresses, Packet, Prefix, Reassembler, ReassemblyLimits, Route, RouteTable};
+use tcpip::neighbour::{Autoconfiguration, NeighbourCache, NeighbourLimits};
+use tcpip::{Instant, Key};
+
+use crate::drivers::random;
+use crate::drivers::virtio::net::{self, Card};
+
+pub use send::{Unsent, Way, send, way_to};
+
+/// The number of the first interface: 1 is the loopback device's.
+const FIRST_INDEX: u32 = 2;
+/// No more cards are used.
+const MOST_INTERFACES: usize = 8;
+
+static INTERFACES: [StaticRef<Interface>; MOST_INTERFACES] = [const { StaticRef::none() }; MOST_INTERFACES];
+
+/// The routes of all interfaces, but for those to their own neighbours.
+static ROUTES: SpinLock<Routes> = SpinLock::new(Routes(None));
+
+/// `None` until there is a first.
+struct Routes(Option<RouteTable>);
+
+/// Who gets what has come for this machine.
+static ABOVE: StaticRef<AbovePlace> = StaticRef::none();
+
+/// On the heap: a name for it has two words, and it is found by one.
+struct AbovePlace(&'static dyn Above);
+
+/// What is above all interfaces.
+pub trait Above: Sync {
+    /// A packet has come for this machine, or for all: whether somebody takes it. `whole` is its bytes, or those of its first fragment.
+    fn receive(&self, packet: &Packet<'_>, whole: &[u8], from: &'static Interface, cx: &Cx) -> bool;
+}
+
+/// A network card with addresses.
+pub struct Interface {
+    /// Its number.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    card: &'static Card,
+    state: SpinLock<State>,
+    /// Where its task waits.
+    news: WaitList,
+}
+
+struct State {
+    addresses: Addresses,
+    neighbours: NeighbourCache<Vec<u8>>,
+    reassembler: Reassembler,
+    autoconfiguration: Autoconfiguration,
+    dhcp: dhcp::Client,
+    lease: Option<dhcp::Lease>,
+}
+
+/// Claims all cards, makes interfaces of them, and has them find their addresses.
+pub fn start(above: &'static dyn Above, cx: &Cx) {
+    ABOVE.set(Some(Box::leak(Box::new(AbovePlace(above)))));
+    for (number, (card, place)) in net::find().into_iter().zip(&INTERFACES).enumerate() {
+        let interface: &'static Interface = Box::leak(Box::new(Interface::new(number as u32, card, cx)));
+        place.set(Some(interface));
+        card.lead_to(interface);
+        task::start(interface);
+    }
+}
+
+/// All interfaces but the loopback device.
+pub fn all() -> impl Iterator<Item = &'static Interface> {
+    INTERFACES.iter().map_while(StaticRef::get)
+}
+
+/// Whether an address is one of an interface's.
+pub fn is_own(address: IpAddr, cx: &Cx) -> bool {
+    all().any(|interface| interface.state.lock(cx).addresses.has(address))
+}
+
+/// All routes beside those to the interfaces' own neighbours.
+pub fn routes(cx: &Cx) -> Vec<Route> {
+    ROUTES.lock(cx).0.iter().flat_map(RouteTable::iter).copied().collect()
+}
+
+/// The present, as the protocols have it.
+fn now() -> Instant {
+    Instant::from_nanos(frame::time::now())
+}
+
+/// A key that nobody can guess.
+fn key(cx: &Cx) -> Key {
+    let bytes = random::bytes::<16>(cx);
+    let half = |at: usize| bytes[at..at + 8].iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    Key([half(0), half(8)])
+}
+
+impl Interface {
+    fn new(number: u32, card: &'static Card, cx: &Cx) -> Self {
+        let hardware = HardwareAddress(card.address());
+        let mut addresses = Addresses::default();
+        let autoconfiguration = Autoconfiguration::new(now(), hardware, &mut addresses);
+        Interface {
+            index: FIRST_INDEX + number,
+            name: format!("eth{number}"),
+            card,
+            state: SpinLock::new(State {
+                addresses,
+                neighbours: NeighbourCache::new(NeighbourLimits::default()),
+                reassembler: Reassembler::new(ReassemblyLimits::default()),
+                autoconfiguration,
+                dhcp: dhcp::Client::new(now(), hardware, key(cx)),
+                lease: None,
+            }),
+            news: WaitList::new(),
+        }
+    }
+
+    /// Its address on the link.
+    pub fn hardware(&self) -> HardwareAddress {
+        HardwareAddress(self.card.address())
+    }
+
+    /// Its card.
+    pub fn card(&self) -> &'static Card {
+        self.card
+    }
+
+    /// Its addresses, each with the prefix of its neighbours.
+    pub fn addresses(&self, cx: &Cx) -> Vec<Prefix> {
+        self.state.lock(cx).addresses.iter().map(|address| address.prefix).collect()
+    }
+
+    /// The servers of names that its network has told of.
+    pub fn name_servers(&self, cx: &Cx) -> Vec<IpAddr> {
+        let lease = self.state.lock(cx).lease;
+        lease.into_iter().flat_map(|lease| lease.dns).flatten().map(IpAddr::V4).collect()
+    }
+
+    /// Adds a route over it.
+    fn add_route(&self, prefix: Prefix, gateway: IpAddr, cx: &Cx) {
+        let route = Route { prefix, gateway: Some(gateway), interface: self.index, metric: 0, source: None };
+        // Without memory it is not reached.
+        let _ = ROUTES.lock(cx).0.get_or_insert_default().add(route);
+    }
+
+    /// Forgets routes over it of one version.
+    fn forget_routes(&self, is_v4: bool, cx: &Cx) {
+        if let Some(routes) = &mut ROUTES.lock(cx).0 {
+            routes.remove(|route| route.interface == self.index && route.prefix.address().is_ipv4() == is_v4);
+        }
+    }
+}
