@@ -36,9 +36,8 @@ pub fn of(error: &Error) -> u8 {
         | Error::NotBuilt { .. }
         | Error::ToolMissing { .. }
         | Error::NoReclaim
-        | Error::NoVolumes
-        | Error::NoPublishing => INCOMPLETE,
-        Error::NoTerminal => USAGE,
+        | Error::NoVolumes => INCOMPLETE,
+        Error::NoTerminal | Error::NoPublishing => USAGE,
         Error::NotAProgram { .. } | Error::LibraryMissing { .. } => 122,
         Error::TooLittleMemory { .. } => 123,
         Error::TimedOut(_) => 124,
