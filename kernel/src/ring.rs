@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use frame::mm::{Fault, Reader, Writer};
 
@@ -149,6 +150,21 @@ impl Ring {
         Ok(count)
     }
 
+    /// The bytes in a range of the queue, in two pieces.
+    pub fn parts(&self, range: Range<usize>) -> [&[u8]; 2] {
+        let (start, end) = (self.start + range.start.min(self.len), self.start + range.end.min(self.len));
+        let size = self.bytes.len();
+        let first = self.bytes.get(start..end.min(size)).unwrap_or_default();
+        let second = self.bytes.get(start.saturating_sub(size)..end.saturating_sub(size)).unwrap_or_default();
+        [first, second]
+    }
+
+    /// One of the bytes in the queue.
+    pub fn byte(&self, at: usize) -> Option<u8> {
+        let [first, second] = self.parts(at..at + 1);
+        first.first().or(second.first()).copied()
+    }
+
     /// Takes bytes out unseen, no more than there are.
     #[inline(always)]
     pub fn skip(&mut self, count: usize) {
@@ -240,6 +256,17 @@ mod tests {
             }
             assert_eq!(ring.len() as u32, sent - received);
         }
+    }
+
+    #[test]
+    fn a_queue_that_wraps_shows_its_bytes_in_order() {
+        let mut ring = Ring::new(4096);
+        push(&mut ring, &[0; 4090]);
+        pop(&mut ring, 4088);
+        push(&mut ring, &(1..=20).collect::<Vec<u8>>());
+        assert_eq!(ring.parts(1..22).concat(), [0].into_iter().chain(1..=20).collect::<Vec<u8>>());
+        assert_eq!((ring.parts(12..15).concat(), ring.parts(20..99).concat()), (vec![11, 12, 13], vec![19, 20]));
+        assert_eq!((ring.byte(0), ring.byte(21), ring.byte(22)), (Some(0), Some(20), None));
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use alloc::vec::Vec;
 
 use frame::Cx;
-use frame::mm::{Fault, Reader};
+use frame::mm::{Fault, Reader, Writer};
+use linux_raw_sys::net;
 use refs::StrongRc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::Errno;
 use crate::fs::{OpenFile, VfsCaller};
+use crate::ring::Ring;
 use crate::step::{Step, Stop};
 use crate::user_memory::{In, Out, UserBuffer, UserMemory};
 
@@ -39,8 +41,44 @@ impl Credentials {
     }
 }
 
+/// A part of a message's ancillary data: cmsg(3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// `SOL_*`.
+    pub level: u32,
+    /// What it is.
+    pub kind: u32,
+    /// Its bytes.
+    pub data: Vec<u8>,
+}
+
+/// How something is to be received.
+#[derive(Clone, Copy, Debug)]
+pub struct Receiving {
+    /// `MSG_*`.
+    pub flags: u32,
+    /// For how many bytes the receiver has room.
+    pub room: usize,
+}
+
+impl Receiving {
+    /// Whether what is received stays there.
+    pub fn peeks(&self) -> bool {
+        self.flags & net::MSG_PEEK != 0
+    }
+
+    /// Whether fewer bytes than there is room for are not enough.
+    pub fn waits_for_all(&self) -> bool {
+        self.flags & net::MSG_WAITALL != 0
+    }
+}
+
 /// What is to be sent beside the bytes.
 pub struct Sending<'a> {
+    /// `MSG_*`.
+    pub flags: u32,
+    /// What is said of the message to the protocol.
+    pub control: &'a [Control],
     /// Open files that go along.
     pub files: &'a [StrongRc<OpenFile>],
     /// Who it says has sent it.
@@ -57,6 +95,12 @@ pub trait Source {
     /// # Errors
     /// A fault on the first; ENOBUFS.
     fn take(&mut self, most: usize) -> Step<Vec<u8>>;
+
+    /// Moves up to `most` of them into a queue that has memory for so many: how many.
+    ///
+    /// # Errors
+    /// A fault on the first.
+    fn push_to(&mut self, ring: &mut Ring, most: usize) -> Step<usize>;
 }
 
 /// Where received bytes go: takes as many as fit and says how many, and which fault ended it.
@@ -108,6 +152,10 @@ impl Source for Reader<'_> {
             }
         }
     }
+
+    fn push_to(&mut self, ring: &mut Ring, most: usize) -> Step<usize> {
+        Ok(ring.push_at_most(self, most)?)
+    }
 }
 
 /// Bytes to be sent, from pieces of the caller's memory one behind the other.
@@ -157,6 +205,26 @@ impl Source for Gather<'_> {
         self.done += taken;
         Ok(bytes)
     }
+
+    fn push_to(&mut self, ring: &mut Ring, most: usize) -> Step<usize> {
+        let mut pushed = 0;
+        let mut skip = self.done;
+        for &piece in self.pieces {
+            let skipped = skip.min(piece.len());
+            skip -= skipped;
+            let piece = piece.behind(skipped).first(most - pushed);
+            if piece.is_empty() {
+                continue;
+            }
+            match ring.push(&mut self.memory.reader(piece.slice())) {
+                Ok(count) => pushed += count,
+                Err(fault) if pushed == 0 => return Err(fault.into()),
+                Err(_) => break,
+            }
+        }
+        self.done += pushed;
+        Ok(pushed)
+    }
 }
 
 /// What was received, beside its bytes.
@@ -172,19 +240,66 @@ pub struct Received {
     pub files: Files,
     /// Who sent it, where the receiver wants to know.
     pub credentials: Option<Credentials>,
+    /// What else is told of it.
+    pub control: Vec<Control>,
+    /// Of `MSG_*`, what recvmsg(2) tells.
+    pub flags: u32,
+}
+
+/// Has read(2) receive from a socket.
+///
+/// # Errors
+/// Those of `receive`.
+pub fn read_into(
+    to: &mut Writer<'_>,
+    me: &dyn VfsCaller,
+    cx: &Cx,
+    mut receive: impl FnMut(&mut Sink<'_>, AtFault) -> Step<Received>,
+) -> Step<usize> {
+    let received = receive_all(&me.memory(cx)?, |at_fault| {
+        let mut to = to.reborrow();
+        let mut sink = |bytes: &[u8]| {
+            let before = to.remaining();
+            let fault = to.write(bytes).err();
+            (before - to.remaining(), fault)
+        };
+        receive(&mut sink, at_fault)
+    })?;
+    to.skip(received.copied);
+    Ok(received.copied)
+}
+
+/// Has write(2) send as much as there is room for: how many bytes.
+///
+/// # Errors
+/// Those of `send` where nothing was sent, and those that come with a signal.
+pub fn send_all(from: &mut Reader<'_>, mut send: impl FnMut(&mut Reader<'_>) -> Step<usize>) -> Step<usize> {
+    let mut sent = 0;
+    loop {
+        match send(from) {
+            Ok(count) => sent += count,
+            // What was sent counts more than why it stopped.
+            Err(Stop::Block | Stop::Fault { .. }) if sent > 0 => break,
+            Err(stop) => return Err(stop),
+        }
+        if from.remaining() == 0 {
+            break;
+        }
+    }
+    Ok(sent)
 }
 
 /// Where received bytes go in the caller's memory, one piece behind the other.
 pub struct Scatter<'a> {
     pieces: &'a [UserBuffer<u8, Out>],
     /// How many bytes were written.
-    pub done: usize,
+    done: usize,
 }
 
 impl<'a> Scatter<'a> {
-    /// From the start of the pieces.
-    pub fn new(pieces: &'a [UserBuffer<u8, Out>]) -> Self {
-        Scatter { pieces, done: 0 }
+    /// From byte number `done` of the pieces on.
+    pub fn new(pieces: &'a [UserBuffer<u8, Out>], done: usize) -> Self {
+        Scatter { pieces, done }
     }
 
     /// Writes as many bytes as fit; how many, and the fault that ended it.

@@ -3,9 +3,13 @@
 //! | family | folder |
 //! | --- | --- |
 //! | AF_UNIX | [`unix`] |
+//! | AF_INET, AF_INET6 | [`inet`] |
+//! | AF_NETLINK | [`netlink`] |
 
+pub mod inet;
 pub mod interface;
 mod message;
+pub mod netlink;
 mod timeouts;
 pub mod unix;
 
@@ -15,7 +19,10 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::Waker;
 
-pub use message::{AtFault, Credentials, Files, Gather, Received, Scatter, Sending, Sink, Source, receive_all};
+pub use message::{
+    AtFault, Control, Credentials, Files, Gather, Received, Receiving, Scatter, Sending, Sink, Source, read_into,
+    receive_all, send_all,
+};
 pub use timeouts::Timeouts;
 
 use crate::error::{Errno, Result};
@@ -24,7 +31,7 @@ use crate::step::Step;
 use crate::user_memory::{In, UserMemory, UserSlice};
 
 /// The address families that there are.
-const FAMILIES: &[&dyn Family] = &[&unix::Unix];
+const FAMILIES: &[&dyn Family] = &[&unix::Unix, &inet::INET, &inet::INET6, &netlink::Netlink];
 
 /// An address family.
 pub trait Family: Sync {
@@ -106,6 +113,11 @@ pub trait Socket: File {
     /// Those of connect(2). `Block` while the other side has no room for it.
     fn connect(&self, address: &[u8], waker: Option<Waker>, me: &dyn VfsCaller, cx: &Cx) -> Step<()>;
 
+    /// What a call says that does not wait until a connection is made which goes on being made. Called once for each such call.
+    fn unfinished_connect(&self, _cx: &Cx) -> Errno {
+        Errno::EAGAIN
+    }
+
     /// Takes the oldest connection that was not accepted yet: a socket. Its peer's address goes to `tell` first; where that fails the connection stays.
     ///
     /// # Errors
@@ -135,6 +147,16 @@ pub trait Socket: File {
         cx: &Cx,
     ) -> Step<usize>;
 
+    /// How many bytes a call that receives waits for, once it has some: fewer come only at the end.
+    fn wanted(&self, receiving: &Receiving, _cx: &Cx) -> usize {
+        if receiving.waits_for_all() { receiving.room } else { 0 }
+    }
+
+    /// Whether MSG_TRUNC has it throw away what it receives.
+    fn drops_truncated(&self) -> bool {
+        false
+    }
+
     /// Receives bytes into `sink`, and leaves them there where it only peeks.
     ///
     /// # Errors
@@ -143,7 +165,7 @@ pub trait Socket: File {
         &self,
         sink: &mut Sink<'_>,
         at_fault: AtFault,
-        peek: bool,
+        receiving: &Receiving,
         waker: Option<Waker>,
         cx: &Cx,
     ) -> Step<Received>;
@@ -151,8 +173,8 @@ pub trait Socket: File {
     /// Ends one or both directions.
     ///
     /// # Errors
-    /// Those of shutdown(2).
-    fn shut_down(&self, what: Shutdown, cx: &Cx) -> Result<()>;
+    /// Those of shutdown(2). `Pause` between two parts of what is long.
+    fn shut_down(&self, what: Shutdown, cx: &Cx) -> Step<()>;
 
     /// Sets an option, whose value it reads itself.
     ///

@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use linux_raw_sys::net;
 
 use crate::error::{Errno, Result};
+use crate::fs::Events;
 use crate::time::clock::TimeVal;
 
 /// Those of one socket.
@@ -17,6 +18,12 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
+    /// How long a call waits for one of `interest`, in nanoseconds; `None`: for ever.
+    pub fn limit(&self, interest: Events) -> Option<u64> {
+        let timeout = if interest.contains(Events::OUT) { &self.send } else { &self.receive };
+        timeout.nanoseconds()
+    }
+
     /// The one that an option of SOL_SOCKET is for, if it is for one.
     pub fn of(&self, option: u32) -> Option<&Timeout> {
         match option {

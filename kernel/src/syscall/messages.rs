@@ -9,25 +9,27 @@ use refs::Waker;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::read_write::{IoVec, pieces};
-use super::sockets::{ONLY_UNIX, SocketAddress, check_socket, socket_async, write_address};
+use super::sockets::{FAMILIES, SocketAddress, check_socket, socket_async, write_address};
 use super::{Args, Call, Entry};
 use crate::credentials::{Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::read_write::{MOST_BYTES, Wait};
 use crate::fs::{Events, FdFlags, FileTable, in_flight};
-use crate::net::{Credentials, Files, Gather, Received, Scatter, Sending, Socket, Source, receive_all};
+use crate::net::{
+    Control, Credentials, Files, Gather, Received, Receiving, Scatter, Sending, Socket, Source, receive_all,
+};
 use crate::signal::{self, Signal};
-use crate::step::{Patience, Step, complete_async};
+use crate::step::{Patience, Step, access_async, complete_async};
 use crate::user_memory::{In, InOut, Out, UserBuffer, UserIn, UserInOut, UserSlice};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
-    Entry::partial(abi::__NR_sendto, "sendto", Call::Async(sendto_async), ONLY_UNIX),
-    Entry::partial(abi::__NR_recvfrom, "recvfrom", Call::Async(recvfrom_async), "only AF_UNIX; MSG_WAITALL"),
-    Entry::partial(abi::__NR_sendmsg, "sendmsg", Call::Async(sendmsg_async), ONLY_UNIX),
-    Entry::partial(abi::__NR_recvmsg, "recvmsg", Call::Async(recvmsg_async), "only AF_UNIX; MSG_WAITALL"),
+    Entry::partial(abi::__NR_sendto, "sendto", Call::Async(sendto_async), FAMILIES),
+    Entry::partial(abi::__NR_recvfrom, "recvfrom", Call::Async(recvfrom_async), FAMILIES),
+    Entry::partial(abi::__NR_sendmsg, "sendmsg", Call::Async(sendmsg_async), FAMILIES),
+    Entry::partial(abi::__NR_recvmsg, "recvmsg", Call::Async(recvmsg_async), FAMILIES),
 ];
 
 /// The most bytes of ancillary data that are looked at.
@@ -38,7 +40,7 @@ const MAX_RIGHTS: usize = 253;
 /// `struct msghdr`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct MessageHeader {
+pub(super) struct MessageHeader {
     name: UserInOut<u8>,
     name_len: u32,
     padding: u32,
@@ -91,13 +93,11 @@ struct Outgoing {
     to: Option<SocketAddress>,
     files: Files,
     credentials: Credentials,
+    control: Vec<Control>,
 }
 
 /// Sends all of it (a stream may take several turns).
 fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Outgoing) -> Result<usize> {
-    if flags & net::MSG_OOB != 0 {
-        return Err(Errno::EOPNOTSUPP);
-    }
     if !outgoing.files.is_empty() {
         crate::net::unix::garbage::make_room_async(cx, outgoing.files.len());
     }
@@ -110,7 +110,7 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
         let to = outgoing.to.as_ref().map(SocketAddress::bytes);
         loop {
             let files = if done == 0 { &outgoing.files[..] } else { &[] };
-            let sending = Sending { files, credentials: outgoing.credentials };
+            let sending = Sending { flags, control: &outgoing.control, files, credentials: outgoing.credentials };
             let mut from = Gather::new(&outgoing.pieces, done, &memory);
             done += socket.send(&mut from, to, &sending, waker, me, cx)?;
             wait.restart();
@@ -143,12 +143,18 @@ fn sendto_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         if to.is_some() {
             me.files(cx)?.export(args.int(0), cx);
         }
-        Ok(Outgoing { pieces: vec![piece], to, files: Files::new(), credentials: Credentials::of(me, cx)? })
+        Ok(Outgoing {
+            pieces: vec![piece],
+            to,
+            files: Files::new(),
+            credentials: Credentials::of(me, cx)?,
+            control: Vec::new(),
+        })
     })?;
     send_async(cx, me, args.int(0), args.int(3) as u32, &outgoing)
 }
 
-fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+pub(super) fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let outgoing = complete_async(cx, me, Patience::Forever, |cx, me, _| {
         check_socket(args.int(0), me, cx)?;
         let header = me.memory(cx)?.read(args.input::<MessageHeader>(1))?;
@@ -157,24 +163,24 @@ fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             Some(name) => SocketAddress::read(name, me, cx)?.some(),
         };
         let pieces = pieces(cx, me, header.pieces()?)?;
-        let (files, credentials) = read_control(&header, me, cx)?;
+        let (files, credentials, control) = read_control(&header, me, cx)?;
         if to.is_some() || !files.is_empty() {
             // Another socket hears of this one, or what is in it is to come to its end at once.
             me.files(cx)?.export(args.int(0), cx);
         }
-        Ok(Outgoing { pieces, to, files, credentials })
+        Ok(Outgoing { pieces, to, files, credentials, control })
     })?;
     let sent = send_async(cx, me, args.int(0), args.int(2) as u32, &outgoing);
     in_flight::end_sending(outgoing.files, cx);
     sent
 }
 
-/// The descriptors and credentials in a message's ancillary data.
-fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Files, Credentials)> {
+/// The descriptors and credentials in a message's ancillary data, and what is for the protocol.
+fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Files, Credentials, Vec<Control>)> {
     let own = Credentials::of(me, cx)?;
-    let (mut sent, mut credentials) = (Files::new(), own);
+    let (mut sent, mut credentials, mut others) = (Files::new(), own, Vec::new());
     if header.control_len == 0 {
-        return Ok((sent, credentials));
+        return Ok((sent, credentials, others));
     }
     if header.control_len > MAX_CONTROL_BYTES {
         return Err(Errno::ENOBUFS.into());
@@ -204,26 +210,26 @@ fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Files, C
             if !caller.credentials.lock(cx).may_claim(credentials.pid == own.pid, user, group) {
                 return Err(Errno::EPERM.into());
             }
-        } else {
+        } else if head.level == net::SOL_SOCKET {
             return Err(Errno::EINVAL.into());
+        } else {
+            others.push(Control { level: head.level, kind: head.kind, data: data.to_vec() });
         }
         rest = rest.get(head.len.next_multiple_of(8)..).unwrap_or(&[]);
     }
-    Ok((sent, credentials))
+    Ok((sent, credentials, others))
 }
 
 fn recvfrom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let flags = args.int(3) as u32;
-    if flags & net::MSG_OOB != 0 {
-        return Err(Errno::EOPNOTSUPP);
-    }
     let pieces = [args.output::<u8>(1).buffer(args.long(2).min(MOST_BYTES))?];
     let wait = Wait::new(Events::IN, flags & net::MSG_DONTWAIT != 0);
+    let mut reception = Reception::new(flags);
     let received = socket_async(cx, me, args.int(0), &wait, |cx, me, socket, waker| {
-        let received = receive(socket, &pieces, flags, waker, me, cx)?;
+        let received = reception.step(socket, &pieces, waker, me, cx)?;
         Ok((returned_len(&received, flags), received.from))
     });
-    let (count, from) = received?;
+    let (count, from) = received.or_else(|error| reception.end(error).map(|count| (count, Vec::new())))?;
     if let Some(at) = args.output::<u8>(4).non_null() {
         // Behind the receipt, which is not undone: where the address cannot be written the message is lost, as on Linux.
         complete_async(cx, me, Patience::Forever, |cx, me, _| write_address(&from, at, args.in_out::<i32>(5), me, cx))?;
@@ -231,20 +237,62 @@ fn recvfrom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     Ok(count)
 }
 
-fn receive(
-    socket: &dyn Socket,
-    pieces: &[UserBuffer<u8, Out>],
+/// What a call has received so far that waits for more than there is.
+struct Reception {
     flags: u32,
-    waker: Option<Waker>,
-    me: &Current,
-    cx: &Cx,
-) -> Step<Received> {
-    let memory = me.memory(cx)?;
-    receive_all(&memory, |at_fault| {
-        let mut scatter = Scatter::new(pieces);
-        let mut sink = |bytes: &[u8]| scatter.write(bytes, &memory);
-        socket.receive(&mut sink, at_fault, flags & net::MSG_PEEK != 0, waker, cx)
-    })
+    done: usize,
+}
+
+impl Reception {
+    fn new(flags: u32) -> Self {
+        Reception { flags, done: 0 }
+    }
+
+    /// Receives, until it has what it waits for.
+    fn step(
+        &mut self,
+        socket: &dyn Socket,
+        pieces: &[UserBuffer<u8, Out>],
+        waker: Option<Waker>,
+        me: &Current,
+        cx: &Cx,
+    ) -> Step<Received> {
+        let memory = me.memory(cx)?;
+        let len = pieces.iter().fold(0_usize, |sum, piece| sum.saturating_add(piece.len()));
+        let drops = self.flags & net::MSG_TRUNC != 0 && socket.drops_truncated();
+        loop {
+            let done = self.done;
+            let receiving = Receiving { flags: self.flags, room: len.saturating_sub(done) };
+            let received = receive_all(&memory, |at_fault| {
+                let mut scatter = Scatter::new(pieces, done);
+                let mut room = receiving.room;
+                let mut sink = |bytes: &[u8]| {
+                    if drops {
+                        let count = bytes.len().min(room);
+                        room -= count;
+                        return (count, None);
+                    }
+                    scatter.write(bytes, &memory)
+                };
+                socket.receive(&mut sink, at_fault, &receiving, waker, cx)
+            });
+            let mut received = received?;
+            let is_last =
+                received.copied == 0 || receiving.peeks() || !received.files.is_empty() || received.flags != 0;
+            let wanted = socket.wanted(&receiving, cx);
+            received.copied += done;
+            received.len += done;
+            if is_last || received.copied - done >= wanted {
+                return Ok(received);
+            }
+            self.done = received.copied;
+        }
+    }
+
+    /// What was received counts more than why no more was.
+    fn end(&self, error: Errno) -> Result<usize> {
+        if self.done > 0 { Ok(self.done) } else { Err(error) }
+    }
 }
 
 /// What the call returns: of a message its true length with MSG_TRUNC.
@@ -260,54 +308,66 @@ struct Answer {
     count: usize,
 }
 
-fn recvmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+pub(super) fn recvmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let flags = args.int(2) as u32;
-    if flags & net::MSG_OOB != 0 {
-        return Err(Errno::EOPNOTSUPP);
-    }
     let at = args.in_out::<MessageHeader>(1);
     let wait = Wait::new(Events::IN, flags & net::MSG_DONTWAIT != 0);
+    let mut reception = Reception::new(flags);
     let answer = socket_async(cx, me, args.int(0), &wait, |cx, me, socket, waker| {
         let header = me.memory(cx)?.read(at)?;
         header.name()?;
         let pieces = pieces(cx, me, header.pieces()?)?;
-        let received = receive(socket, &pieces, flags, waker, me, cx)?;
-        let mut header = MessageHeader { flags: flags & net::MSG_CMSG_CLOEXEC, ..header };
+        let received = reception.step(socket, &pieces, waker, me, cx)?;
+        Answer::new(header, received, flags, me, cx)
+    });
+    let answer = match answer {
+        Err(error) => {
+            let count = reception.end(error)?;
+            let header = access_async(cx, me, |cx, me| Ok(me.memory(cx)?.read(at)?))?;
+            Answer { header: MessageHeader { flags: 0, ..header }, name: Vec::new(), control: Vec::new(), count }
+        }
+        Ok(answer) => answer,
+    };
+    complete_async(cx, me, Patience::Forever, |cx, me, _| answer.write(at, me, cx))?;
+    Ok(answer.count)
+}
+
+impl Answer {
+    /// What is to be written of what was `received`; its descriptors are entered in the caller's table.
+    fn new(header: MessageHeader, mut received: Received, flags: u32, me: &Current, cx: &Cx) -> Step<Self> {
+        let mut header = MessageHeader { flags: flags & net::MSG_CMSG_CLOEXEC | received.flags, ..header };
         if received.copied < received.len {
             header.flags |= net::MSG_TRUNC;
         }
         let count = returned_len(&received, flags);
         let control_room = if header.control.is_null() { 0 } else { header.control_len.min(MAX_CONTROL_BYTES) };
-        let (name, (control, truncated)) = {
-            let mut received = received;
-            let name = core::mem::take(&mut received.from);
-            (name, control(received, control_room, flags, me, cx)?)
-        };
+        let name = core::mem::take(&mut received.from);
+        let (control, truncated) = control(received, control_room, flags, me, cx)?;
         if truncated {
             header.flags |= net::MSG_CTRUNC;
         }
         Ok(Answer { header, name, control, count })
-    })?;
-    complete_async(cx, me, Patience::Forever, |cx, me, _| {
+    }
+
+    fn write(&self, at: UserInOut<MessageHeader>, me: &Current, cx: &Cx) -> Step<()> {
         let memory = me.memory(cx)?;
-        let mut header = answer.header;
+        let mut header = self.header;
         if !header.name.is_null() {
-            memory.write_slice(header.name.slice(header.name_len as usize), &answer.name)?;
-            header.name_len = answer.name.len() as u32;
+            memory.write_slice(header.name.slice(header.name_len as usize), &self.name)?;
+            header.name_len = self.name.len() as u32;
         }
-        memory.write_slice(header.control.slice(header.control_len), &answer.control)?;
-        header.control_len = answer.control.len();
+        memory.write_slice(header.control.slice(header.control_len), &self.control)?;
+        header.control_len = self.control.len();
         Ok(memory.write(at, &header)?)
-    })?;
-    Ok(answer.count)
+    }
 }
 
 /// The ancillary data of a received message, in at most `room` bytes; whether something did not fit. Descriptors are entered in the caller's table.
 fn control(received: Received, room: usize, flags: u32, me: &Current, cx: &Cx) -> Result<(Vec<u8>, bool)> {
     let mut control = Vec::new();
     let mut truncated = false;
-    let mut add = |kind: u32, data: &[u8]| {
-        let head = ControlHeader { len: CONTROL_HEADER_BYTES + data.len(), level: net::SOL_SOCKET, kind };
+    let mut add = |level: u32, kind: u32, data: &[u8]| {
+        let head = ControlHeader { len: CONTROL_HEADER_BYTES + data.len(), level, kind };
         control.extend_from_slice(head.as_bytes());
         control.extend_from_slice(data);
         control.resize(control.len().next_multiple_of(8).min(room), 0);
@@ -316,7 +376,15 @@ fn control(received: Received, room: usize, flags: u32, me: &Current, cx: &Cx) -
     let mut used = 0;
     if let Some(credentials) = received.credentials {
         if CONTROL_HEADER_BYTES + size_of::<Credentials>() <= room {
-            used = add(net::SCM_CREDENTIALS, credentials.as_bytes());
+            used = add(net::SOL_SOCKET, net::SCM_CREDENTIALS, credentials.as_bytes());
+        } else {
+            truncated = true;
+        }
+    }
+    for part in &received.control {
+        let len = CONTROL_HEADER_BYTES + part.data.len();
+        if used + len <= room {
+            used = add(part.level, part.kind, &part.data);
         } else {
             truncated = true;
         }
@@ -336,7 +404,7 @@ fn control(received: Received, room: usize, flags: u32, me: &Current, cx: &Cx) -
             fds.extend_from_slice(&(fd as i32).to_le_bytes());
         }
         if !fds.is_empty() {
-            add(net::SCM_RIGHTS, &fds);
+            add(net::SOL_SOCKET, net::SCM_RIGHTS, &fds);
         }
     }
     Ok((control, truncated))

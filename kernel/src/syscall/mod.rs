@@ -16,6 +16,7 @@ mod file_owner;
 mod futex;
 mod inotify;
 mod memory;
+mod message_vectors;
 mod messages;
 mod metadata;
 mod mount_contexts;

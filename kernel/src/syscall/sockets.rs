@@ -16,33 +16,38 @@ use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{Readable, UserInOut, UserOut, UserSlice};
 
 /// What is missing of nearly all of them.
-pub(super) const ONLY_UNIX: &str = "only AF_UNIX";
+pub(super) const FAMILIES: &str = "only AF_UNIX, AF_INET and AF_INET6";
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
-    Entry::partial(abi::__NR_socket, "socket", Call::Step(socket), ONLY_UNIX),
-    Entry::partial(abi::__NR_socketpair, "socketpair", Call::Step(socketpair), ONLY_UNIX),
-    Entry::partial(abi::__NR_bind, "bind", Call::Step(bind), ONLY_UNIX),
-    Entry::partial(abi::__NR_listen, "listen", Call::Step(listen), ONLY_UNIX),
-    Entry::partial(abi::__NR_connect, "connect", Call::Async(connect_async), ONLY_UNIX),
-    Entry::partial(abi::__NR_accept, "accept", Call::Async(|cx, me, args| accept_async(cx, me, args, 0)), ONLY_UNIX),
+    Entry::partial(abi::__NR_socket, "socket", Call::Step(socket), FAMILIES),
+    Entry::partial(abi::__NR_socketpair, "socketpair", Call::Step(socketpair), FAMILIES),
+    Entry::partial(abi::__NR_bind, "bind", Call::Step(bind), FAMILIES),
+    Entry::partial(abi::__NR_listen, "listen", Call::Step(listen), FAMILIES),
+    Entry::partial(abi::__NR_connect, "connect", Call::Async(connect_async), FAMILIES),
+    Entry::partial(abi::__NR_accept, "accept", Call::Async(|cx, me, args| accept_async(cx, me, args, 0)), FAMILIES),
     Entry::partial(
         abi::__NR_accept4,
         "accept4",
         Call::Async(|cx, me, args| accept_async(cx, me, args, args.int(3) as u32)),
-        ONLY_UNIX,
+        FAMILIES,
     ),
-    Entry::partial(abi::__NR_getsockname, "getsockname", Call::Step(getsockname), ONLY_UNIX),
-    Entry::partial(abi::__NR_getpeername, "getpeername", Call::Step(getpeername), ONLY_UNIX),
-    Entry::partial(abi::__NR_shutdown, "shutdown", Call::Step(shutdown), ONLY_UNIX),
+    Entry::partial(abi::__NR_getsockname, "getsockname", Call::Step(getsockname), FAMILIES),
+    Entry::partial(abi::__NR_getpeername, "getpeername", Call::Step(getpeername), FAMILIES),
+    Entry::partial(abi::__NR_shutdown, "shutdown", Call::Step(shutdown), FAMILIES),
     Entry::partial(
         abi::__NR_setsockopt,
         "setsockopt",
         Call::Step(setsockopt),
-        "only SO_PASSCRED, SO_RCVTIMEO and SO_SNDTIMEO have an effect; buffer sizes are accepted",
+        "of AF_UNIX only SO_PASSCRED, SO_RCVTIMEO and SO_SNDTIMEO have an effect; of AF_INET some are only kept",
     ),
-    Entry::partial(abi::__NR_getsockopt, "getsockopt", Call::Step(getsockopt), "what unix(7) has"),
+    Entry::partial(
+        abi::__NR_getsockopt,
+        "getsockopt",
+        Call::Step(getsockopt),
+        "what unix(7), ip(7), ipv6(7), tcp(7) and udp(7) have",
+    ),
 ];
 
 /// The longest address of any family (`struct sockaddr_storage`).
@@ -205,8 +210,15 @@ fn connect_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let address = complete_async(cx, me, Patience::Forever, |cx, me, _| address_argument(args, me, cx))?;
     me.files(cx)?.export(args.int(0), cx);
     let wait = Wait::new(Events::OUT, false);
-    socket_async(cx, me, args.int(0), &wait, |cx, me, socket, waker| socket.connect(address.bytes(), waker, me, cx))?;
-    Ok(0)
+    let connected = socket_async(cx, me, args.int(0), &wait, |cx, me, socket, waker| {
+        socket.connect(address.bytes(), waker, me, cx)
+    });
+    if connected == Err(Errno::EAGAIN) {
+        // It did not wait.
+        let open = me.files(cx)?.get(args.int(0), cx)?;
+        return Err(socket_of(&open)?.unfinished_connect(cx));
+    }
+    connected.map(|()| 0)
 }
 
 fn accept_async(cx: &mut Cx, me: &mut Current, args: &Args, flags: u32) -> Result<usize> {
@@ -263,7 +275,7 @@ fn shutdown(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         2 => Shutdown { reading: true, writing: true },
         _ => return Err(Errno::EINVAL.into()),
     };
-    with_socket(args.int(0), me, cx, |socket| Ok(socket.shut_down(what, cx)?))?;
+    with_socket(args.int(0), me, cx, |socket| socket.shut_down(what, cx))?;
     Ok(0)
 }
 

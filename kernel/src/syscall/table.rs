@@ -34,6 +34,7 @@ const LISTS: &[&[Entry]] = &[
     super::credentials::CALLS,
     super::memory::CALLS,
     super::messages::CALLS,
+    super::message_vectors::CALLS,
     super::epoll::CALLS,
     super::events::CALLS,
     super::pipes::CALLS,

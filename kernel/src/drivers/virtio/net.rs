@@ -220,6 +220,13 @@ impl Card {
         &self.room
     }
 
+    /// Whether a frame can be sent now.
+    pub fn has_room(&self, cx: &Cx) -> bool {
+        let mut going = self.going.lock(cx);
+        // One that says what cannot be is found out by whoever sends.
+        take_back(&mut going).is_err() || going.queue.next_slot().is_some()
+    }
+
     /// Sends a frame.
     ///
     /// # Errors

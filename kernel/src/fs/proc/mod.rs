@@ -11,6 +11,7 @@ mod fd;
 mod locks;
 mod maps;
 mod memory;
+mod net;
 mod node;
 mod process;
 mod root;

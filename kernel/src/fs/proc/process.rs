@@ -40,6 +40,7 @@ pub const ENTRIES: &[Entry] = &[
     vma_text("smaps", maps::smaps),
     text("limits", limits),
     Entry { name: "mounts", permissions: 0o444, what: What::Mounts(system::mounts) },
+    Entry { name: "net", permissions: 0o777, what: What::Link(|_, _, _| Ok(b"../net".to_vec())) },
     Entry { name: "mountinfo", permissions: 0o444, what: What::Mounts(system::mountinfo) },
     text("oom_score", |text, _, _, _| {
         text.add(format_args!("0\n"));

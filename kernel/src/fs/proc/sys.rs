@@ -21,12 +21,8 @@ use crate::sysctl::Tunable;
 use crate::{log, pipe, process, utsname};
 
 /// `/proc/sys`.
-pub const ENTRIES: &[Entry] = &[
-    directory("kernel", KERNEL),
-    directory("vm", VM),
-    directory("fs", FS),
-    directory("net", &[directory("core", &[text("somaxconn", |text, _, _, _| number(text, 4096))])]),
-];
+pub const ENTRIES: &[Entry] =
+    &[directory("kernel", KERNEL), directory("vm", VM), directory("fs", FS), directory("net", super::net::SETTINGS)];
 
 /// A file for a [`Tunable`].
 macro_rules! tunable {

@@ -7,7 +7,7 @@ use frame::mm::PAGE_SIZE;
 use refs::SpinLock;
 
 use super::text::{Line, Text};
-use super::{Entry, Target, What, directory, sys, text};
+use super::{Entry, Target, What, directory, net, sys, text};
 use crate::current::Current;
 use crate::drivers::input;
 use crate::error::{Errno, Result};
@@ -29,6 +29,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry { name: "thread-self", permissions: 0o777, what: What::Link(thread_self) },
     Entry { name: "mounts", permissions: 0o777, what: What::Link(|_, _, _| Ok(b"self/mounts".to_vec())) },
+    directory("net", net::ENTRIES),
     text("meminfo", meminfo),
     text("stat", stat),
     text("uptime", uptime),

@@ -107,8 +107,8 @@ pub fn all() -> impl Iterator<Item = &'static Interface> {
 }
 
 /// Whether an address is one of an interface's.
-pub fn is_own(address: IpAddr, cx: &Cx) -> bool {
-    all().any(|interface| interface.state.lock(cx).addresses.has(address))
+pub fn is_own(address: IpAddr) -> bool {
+    all().any(|interface| interface.state.with(|state| state.addresses.has(address)))
 }
 
 /// All routes beside those to the interfaces' own neighbours.

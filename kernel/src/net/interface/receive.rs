@@ -127,7 +127,7 @@ impl Interface {
     fn answer(&self, packet: &Packet<'_>, source: IpAddr, message: &[u8], cx: &Cx) {
         let header = IpHeader { dont_fragment: false, ..IpHeader::new(source, packet.source, packet.protocol) };
         let protocol = if packet.source.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 };
-        if let Ok(way) = way_to(packet.source, cx) {
+        if let Ok(way) = way_to(packet.source) {
             // An answer may be lost.
             let _ = send(&IpHeader { protocol, ..header }, &way, message, cx);
         }

@@ -50,17 +50,17 @@ impl Way {
 ///
 /// # Errors
 /// `NoRoute`.
-pub fn way_to(target: IpAddr, cx: &Cx) -> Result<Way, Unsent> {
-    let neighbours = all().find_map(|interface| interface.way_to_neighbour(target, cx));
+pub fn way_to(target: IpAddr) -> Result<Way, Unsent> {
+    let neighbours = all().find_map(|interface| interface.way_to_neighbour(target));
     if let Some(way) = neighbours {
         return Ok(way);
     }
-    let route = ROUTES.lock(cx).0.as_ref().and_then(|routes: &RouteTable| routes.lookup(target, |_| true).copied());
-    let route = route.ok_or(Unsent::NoRoute)?;
+    let look = |routes: &RouteTable| routes.lookup(target, |_| true).copied();
+    let route = ROUTES.with(|routes| routes.0.as_ref().and_then(look)).ok_or(Unsent::NoRoute)?;
     let interface = all().find(|interface| interface.index == route.interface).ok_or(Unsent::NoRoute)?;
     let source = match route.source {
         Some(source) => source,
-        None => interface.state.lock(cx).addresses.source_for(target).ok_or(Unsent::NoRoute)?,
+        None => interface.state.with(|state| state.addresses.source_for(target)).ok_or(Unsent::NoRoute)?,
     };
     Ok(Way { interface, source, next: route.gateway.unwrap_or(target), is_broadcast: false })
 }
@@ -87,18 +87,8 @@ pub fn send(header: &IpHeader, way: &Way, payload: &[u8], cx: &Cx) -> Result<(),
 
 impl Interface {
     /// The way to an address of its link.
-    fn way_to_neighbour(&'static self, target: IpAddr, cx: &Cx) -> Option<Way> {
-        let state = self.state.lock(cx);
-        let is_limited = target == IpAddr::V4(Ipv4Addr::BROADCAST);
-        let is_on_link = state.addresses.iter().any(|address| address.prefix.contains(target));
-        let source = state.addresses.source_for(target)?;
-        let is_broadcast = state.addresses.audience(target) == Audience::Broadcast;
-        (is_limited || is_on_link || target.is_multicast()).then_some(Way {
-            interface: self,
-            source,
-            next: target,
-            is_broadcast,
-        })
+    fn way_to_neighbour(&'static self, target: IpAddr) -> Option<Way> {
+        self.state.with(|state| state.way_to_neighbour(self, target))
     }
 
     /// Sends one packet to a neighbour.
@@ -209,5 +199,20 @@ impl Interface {
 
     fn send_frame_of(&self, kind: EtherType, to: HardwareAddress, mut frame: Vec<u8>, cx: &Cx) -> bool {
         ethernet::emit(&mut frame, to, self.hardware(), kind).is_ok() && self.card.send(&frame, cx).is_ok()
+    }
+}
+
+impl State {
+    fn way_to_neighbour(&self, interface: &'static Interface, target: IpAddr) -> Option<Way> {
+        let is_limited = target == IpAddr::V4(Ipv4Addr::BROADCAST);
+        let is_on_link = self.addresses.iter().any(|address| address.prefix.contains(target));
+        let source = self.addresses.source_for(target)?;
+        let is_broadcast = self.addresses.audience(target) == Audience::Broadcast;
+        (is_limited || is_on_link || target.is_multicast()).then_some(Way {
+            interface,
+            source,
+            next: target,
+            is_broadcast,
+        })
     }
 }

@@ -205,7 +205,7 @@ impl Endpoint {
             return Ok(None);
         }
         let Taken { len, files, credentials, from } = inbox.take_stream(peek, tells_senders, at_fault, sink)?;
-        Ok(Some(Received { copied: len, len, from, files, credentials }))
+        Ok(Some(Received { copied: len, len, from, files, credentials, ..Received::default() }))
     }
 
     fn receive_message(&self, sink: &mut Sink<'_>, peek: bool, cx: &Cx) -> Step<Option<Received>> {
@@ -221,6 +221,7 @@ impl Endpoint {
             from: packet.sender(),
             files: Files::new(),
             credentials: Some(packet.credentials),
+            ..Received::default()
         };
         if peek {
             received.files = packet.files(peek);

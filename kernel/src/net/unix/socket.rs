@@ -17,10 +17,11 @@ use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, FileEnd, OpenFile, VfsCaller};
 use crate::memory::{object_bytes, slot_bytes};
 use crate::net::{
-    AtFault, Credentials, Family, Received, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type, receive_all,
+    AtFault, Credentials, Family, Received, Receiving, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type,
+    read_into, send_all,
 };
 use crate::reclaim::Held;
-use crate::step::{Step, Stop};
+use crate::step::Step;
 use crate::time::clock::TimeVal;
 use crate::user_memory::{Argument, In, UserMemory, UserSlice};
 
@@ -142,6 +143,9 @@ impl Socket for UnixSocket {
         me: &dyn VfsCaller,
         cx: &Cx,
     ) -> Step<usize> {
+        if sending.flags & net::MSG_OOB != 0 {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
         let to = to.map(Address::decode).transpose()?.flatten();
         let target = to.map(|address| address.find(me, cx)).transpose()?;
         self.endpoint(cx).send(from, sending, target, waker, cx)
@@ -151,17 +155,20 @@ impl Socket for UnixSocket {
         &self,
         sink: &mut Sink<'_>,
         at_fault: AtFault,
-        peek: bool,
+        receiving: &Receiving,
         waker: Option<Waker>,
         cx: &Cx,
     ) -> Step<Received> {
+        if receiving.flags & net::MSG_OOB != 0 {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
         let endpoint = self.endpoint(cx);
-        let received = endpoint.receive(sink, at_fault, peek, waker, cx)?;
+        let received = endpoint.receive(sink, at_fault, receiving.peeks(), waker, cx)?;
         let credentials = received.credentials.filter(|_| endpoint.passes_credentials(cx));
         Ok(Received { credentials, ..received })
     }
 
-    fn shut_down(&self, what: Shutdown, cx: &Cx) -> Result<()> {
+    fn shut_down(&self, what: Shutdown, cx: &Cx) -> Step<()> {
         self.endpoint(cx).shut_down(what, cx);
         Ok(())
     }
@@ -265,8 +272,7 @@ impl File for UnixSocket {
     }
 
     fn time_limit(&self, interest: Events) -> Option<u64> {
-        let timeout = if interest.contains(Events::OUT) { &self.timeouts.send } else { &self.timeouts.receive };
-        timeout.nanoseconds()
+        self.timeouts.limit(interest)
     }
 
     fn lost_reader(&self, cx: &Cx) -> Option<Errno> {
@@ -287,35 +293,13 @@ impl File for UnixSocket {
             return Ok(0);
         }
         let endpoint = self.endpoint.get(cx);
-        let received = receive_all(&me.memory(cx)?, |at_fault| {
-            let mut to = to.reborrow();
-            let mut sink = |bytes: &[u8]| {
-                let before = to.remaining();
-                let fault = to.write(bytes).err();
-                (before - to.remaining(), fault)
-            };
-            endpoint.receive(&mut sink, at_fault, false, None, cx)
-        })?;
-        to.skip(received.copied);
-        Ok(received.copied)
+        read_into(to, me, cx, |sink, at_fault| endpoint.receive(sink, at_fault, false, None, cx))
     }
 
     fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
-        let sending = Sending { files: &[], credentials: Credentials::of(me, cx)? };
+        let sending = Sending { flags: 0, control: &[], files: &[], credentials: Credentials::of(me, cx)? };
         let endpoint = self.endpoint.get(cx);
-        let mut sent = 0;
-        loop {
-            match endpoint.send(from, &sending, None, None, cx) {
-                Ok(count) => sent += count,
-                // What was sent counts more than why it stopped.
-                Err(Stop::Block | Stop::Fault { .. }) if sent > 0 => break,
-                Err(stop) => return Err(stop),
-            }
-            if from.remaining() == 0 {
-                break;
-            }
-        }
-        Ok(sent)
+        send_all(from, |from| endpoint.send(from, &sending, None, None, cx))
     }
 
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {

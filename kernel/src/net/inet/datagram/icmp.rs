@@ -1,0 +1,143 @@
+//! Echo requests, and the answers of this machine: RFC 792 and RFC 4443. What is sent goes to all who listen to the protocol, and what answers it to the sender as well.
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use frame::Cx;
+
+use super::endpoint::{Datagram, Kind};
+use super::{ECHO, Endpoint, RAW};
+use crate::error::{Errno, Result};
+use crate::net::inet::address::{Address, is_own};
+
+/// The types of requests and answers, of ICMP and of ICMPv6.
+const REQUEST_V4: u8 = 8;
+const ANSWER_V4: u8 = 0;
+const REQUEST_V6: u8 = 128;
+const ANSWER_V6: u8 = 129;
+/// Type, code, checksum, number of the sender, number of the request.
+const HEADER_BYTES: usize = 8;
+/// The numbers of the protocols.
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+const V4_HEADER_BYTES: usize = 20;
+
+/// The complement of the sum of all words in one's complement (RFC 1071).
+fn checksum(parts: &[&[u8]]) -> u16 {
+    let mut sum = 0_u32;
+    for part in parts {
+        for word in part.chunks(2) {
+            sum += u32::from(word[0]) << 8 | u32::from(word.get(1).copied().unwrap_or(0));
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+    }
+    !(sum as u16)
+}
+
+/// Puts the right checksum into a message.
+fn seal(message: &mut [u8], from: IpAddr, to: IpAddr) {
+    message[2..4].fill(0);
+    let sum = match (from, to) {
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            let len = (message.len() as u32).to_be_bytes();
+            checksum(&[&from.octets(), &to.octets(), &len, &[0, 0, 0, ICMPV6], message])
+        }
+        _ => checksum(&[message]),
+    };
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// A message as a socket of all messages gets it: that of IPv4 has the header of its packet.
+fn with_header(datagram: &Datagram) -> Vec<u8> {
+    let (IpAddr::V4(from), IpAddr::V4(to)) = (datagram.from.ip, datagram.to) else { return datagram.bytes.clone() };
+    let len = (V4_HEADER_BYTES + datagram.bytes.len()) as u16;
+    let mut packet = Vec::with_capacity(len.into());
+    packet.extend_from_slice(&[0x45, datagram.class]);
+    packet.extend_from_slice(&len.to_be_bytes());
+    packet.extend_from_slice(&[0, 0, 0, 0, datagram.hops, ICMP, 0, 0]);
+    packet.extend_from_slice(&from.octets());
+    packet.extend_from_slice(&to.octets());
+    let sum = checksum(&[&packet]);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    packet.extend_from_slice(&datagram.bytes);
+    packet
+}
+
+impl Endpoint {
+    /// Sends a message of ICMP or ICMPv6, and has it answered if it is an echo request.
+    ///
+    /// # Errors
+    /// EINVAL: too short, or nothing that this socket may send.
+    pub(super) fn deliver_icmp(&self, mut datagram: Datagram, cx: &Cx) -> Result<()> {
+        let is_v4 = datagram.to.is_ipv4();
+        let (request, answer) = if is_v4 { (REQUEST_V4, ANSWER_V4) } else { (REQUEST_V6, ANSWER_V6) };
+        let is_request = datagram.bytes.len() >= HEADER_BYTES && datagram.bytes[..2] == [request, 0];
+        if self.kind == Kind::Echo {
+            if !is_request {
+                return Err(Errno::EINVAL);
+            }
+            datagram.bytes[4..6].copy_from_slice(&datagram.from.port.to_be_bytes());
+            seal(&mut datagram.bytes, datagram.from.ip, datagram.to);
+        } else if !is_v4 && datagram.bytes.len() >= HEADER_BYTES {
+            seal(&mut datagram.bytes, datagram.from.ip, datagram.to);
+        }
+        datagram.from.port = 0;
+        if !is_own(datagram.to) {
+            let to = Address { ip: datagram.to, port: 0 };
+            return self.send_out(&datagram, to, cx);
+        }
+        let mut answered = datagram.clone();
+        tell_all(&datagram, cx);
+        if is_request {
+            answered.bytes[0] = answer;
+            answered.from = Address { ip: datagram.to, port: 0 };
+            answered.to = datagram.from.ip;
+            answered.hops = 64;
+            seal(&mut answered.bytes, answered.from.ip, answered.to);
+            tell_all(&answered, cx);
+            answer_came(answered, cx);
+        }
+        Ok(())
+    }
+}
+
+/// Gives the answer to an echo request to who has asked.
+pub(super) fn answer_came(datagram: Datagram, cx: &Cx) {
+    let answer = if datagram.to.is_ipv4() { ANSWER_V4 } else { ANSWER_V6 };
+    if datagram.bytes.len() < HEADER_BYTES || datagram.bytes[..2] != [answer, 0] {
+        return;
+    }
+    let number = u16::from_be_bytes([datagram.bytes[4], datagram.bytes[5]]);
+    let asker = ECHO.find(Address { ip: datagram.to, port: number }, datagram.from);
+    if let Some(Ok(asker)) = asker.map(|asker| asker.upgrade(cx)) {
+        asker.deliver(datagram, cx);
+    }
+}
+
+/// Gives a message to all who get those of its protocol.
+pub(super) fn tell_all(datagram: &Datagram, cx: &Cx) {
+    let (is_v4, to) = (datagram.to.is_ipv4(), datagram.to);
+    let port = u16::from(if is_v4 { ICMP } else { ICMPV6 });
+    let from = Address { ip: datagram.from.ip, port: 0 };
+    for other in RAW.find_all(port, from, |_| true) {
+        let Ok(other) = other.upgrade(cx) else { continue };
+        let (own, remote, _) = other.addresses(cx);
+        let is_for_it = (own.ip.is_unspecified() || own.ip == to) && remote.is_none_or(|remote| remote.ip == from.ip);
+        if is_for_it {
+            other.deliver(Datagram { bytes: with_header(datagram), ..datagram.clone() }, cx);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_of_a_sealed_message_is_zero() {
+        let mut message = alloc::vec![REQUEST_V4, 0, 1, 1, 0x12, 0x34, 0, 1, b'a', b'b', b'c'];
+        let ip = IpAddr::V4(core::net::Ipv4Addr::LOCALHOST);
+        seal(&mut message, ip, ip);
+        assert_eq!(checksum(&[&message]), 0);
+    }
+}

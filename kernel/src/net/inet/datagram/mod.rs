@@ -1,0 +1,49 @@
+//! Messages without a connection: udp(7), and ICMP as icmp(7) and raw(7) have it.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `endpoint` | a socket's end: its address, and what was sent to it |
+//! | `address` | binding and connecting it |
+//! | `send` | sending: who gets a message |
+//! | `network` | to other machines, and from them |
+//! | `icmp` | echo requests, and the answers of this machine |
+//! | `receive` | receiving, and what is told beside the bytes |
+//! | `socket` | an endpoint as an open file |
+//!
+//! A message goes from the sender's memory into the queues of those who get it. Where a queue is full, or the group that pays for it has no budget, the message is lost, as messages are.
+//! What was sent to a port that nobody has comes back to a sender who is connected with it as ECONNREFUSED of his next call.
+//!
+//! Locks: an endpoint's `state`, one at a time.
+
+mod address;
+mod endpoint;
+mod icmp;
+mod network;
+mod receive;
+mod send;
+mod socket;
+
+pub use endpoint::{Endpoint, Kind};
+pub(super) use network::{control_came, datagram_came, did_not_arrive};
+pub use socket::DatagramSocket;
+
+use alloc::vec::Vec;
+
+use refs::WeakRc;
+
+use super::ports::{Ports, TABLES};
+
+/// Who has which port of UDP.
+static UDP: Ports<Endpoint> = Ports::new();
+/// Who has which number of echo requests.
+static ECHO: Ports<Endpoint> = Ports::new();
+/// Who gets all messages of a protocol, whose number stands for a port.
+static RAW: Ports<Endpoint> = Ports::new();
+
+/// In so many parts all endpoints of a kind can be listed.
+pub const PARTS: usize = TABLES;
+
+/// The endpoints of a part.
+pub fn of_part(kind: Kind, part: usize) -> Vec<WeakRc<Endpoint>> {
+    kind.ports().reachable(part)
+}

@@ -1,0 +1,111 @@
+//! Messages to other machines, and from them.
+
+use frame::Cx;
+use linux_raw_sys::net;
+use tcpip::ip::{IpHeader, Packet, protocol};
+use tcpip::udp::{self, UdpDatagram};
+use tcpip::{Checksum, OutgoingChecksum};
+
+use super::endpoint::{Datagram, Kind};
+use super::icmp::{answer_came, tell_all};
+use super::{Endpoint, UDP};
+use crate::error::{Errno, Result};
+use crate::net::inet::address::Address;
+use crate::net::interface::{self, Unsent};
+use crate::time::clock;
+
+impl Endpoint {
+    /// Sends a message to another machine.
+    ///
+    /// # Errors
+    /// ENETUNREACH, EHOSTUNREACH, EMSGSIZE. ENOBUFS. EACCES: a broadcast that was not asked for.
+    pub(super) fn send_out(&self, datagram: &Datagram, to: Address, cx: &Cx) -> Result<()> {
+        let way = interface::way_to(to.ip).map_err(errno_of)?;
+        if way.is_broadcast && !self.settings.with(|settings| settings.is_on(net::SOL_SOCKET, net::SO_BROADCAST)) {
+            return Err(Errno::EACCES);
+        }
+        let number = match (self.kind, to.ip.is_ipv4()) {
+            (Kind::Udp, _) => protocol::UDP,
+            (_, true) => protocol::ICMP,
+            (_, false) => protocol::ICMPV6,
+        };
+        let header = IpHeader {
+            hop_limit: datagram.hops,
+            traffic_class: datagram.class,
+            dont_fragment: false,
+            ..IpHeader::new(datagram.from.ip, to.ip, number)
+        };
+        if self.kind != Kind::Udp {
+            return interface::send(&header, &way, &datagram.bytes, cx).map_err(errno_of);
+        }
+        let mut bytes = alloc::vec![0; udp::HEADER_BYTES];
+        bytes.try_reserve_exact(datagram.bytes.len()).map_err(|_| Errno::ENOBUFS)?;
+        bytes.extend_from_slice(&datagram.bytes);
+        let (ports, sum) = ((datagram.from.port, to.port), OutgoingChecksum::Full);
+        let len = udp::emit(&mut bytes, datagram.bytes.len(), ports, datagram.from.ip, to.ip, sum)
+            .map_err(|_| Errno::EMSGSIZE)?;
+        interface::send(&header, &way, &bytes[..len], cx).map_err(errno_of)
+    }
+}
+
+fn errno_of(unsent: Unsent) -> Errno {
+    match unsent {
+        Unsent::NoRoute => Errno::ENETUNREACH,
+        Unsent::NoNeighbour => Errno::EHOSTUNREACH,
+        Unsent::TooLarge => Errno::EMSGSIZE,
+        Unsent::NoRoom => Errno::ENOBUFS,
+    }
+}
+
+/// A message of UDP has come; whether somebody gets it.
+pub fn datagram_came(packet: &Packet<'_>, cx: &Cx) -> bool {
+    let parsed = UdpDatagram::parse(packet.payload, packet.source, packet.destination, Checksum::Verify);
+    // One that is wrong is nobody's.
+    let Ok(came) = parsed else { return true };
+    let to = Address { ip: packet.destination, port: came.destination_port };
+    let from = Address { ip: packet.source, port: came.source_port };
+    let datagram = Datagram {
+        bytes: came.payload.to_vec(),
+        from,
+        to: to.ip,
+        hops: packet.hop_limit,
+        class: packet.traffic_class,
+        time: clock::real_time(),
+    };
+    if interface::is_own(to.ip) {
+        let found = UDP.find(to, from).and_then(|other| other.upgrade(cx).ok());
+        return found.inspect(|other| other.deliver(datagram, cx)).is_some();
+    }
+    // For a group, or for all.
+    let others = UDP.find_all(to.port, from, |key| key.ip == to.ip || key.ip.is_unspecified());
+    for other in others.iter().filter_map(|other| other.upgrade(cx).ok()) {
+        let is_member = !to.ip.is_multicast() || other.state.lock(cx).groups.contains(&to.ip);
+        if is_member {
+            other.deliver(datagram.clone(), cx);
+        }
+    }
+    true
+}
+
+/// A message of ICMP has come.
+pub fn control_came(packet: &Packet<'_>, cx: &Cx) {
+    let datagram = Datagram {
+        bytes: packet.payload.to_vec(),
+        from: Address { ip: packet.source, port: 0 },
+        to: packet.destination,
+        hops: packet.hop_limit,
+        class: packet.traffic_class,
+        time: clock::real_time(),
+    };
+    tell_all(&datagram, cx);
+    answer_came(datagram, cx);
+}
+
+/// What a socket has sent did not arrive.
+pub fn did_not_arrive(ends: &(Address, Address), error: Errno, cx: &Cx) {
+    if let Some(Ok(own)) = UDP.find(ends.0, ends.1).map(|own| own.upgrade(cx))
+        && own.peer_address(cx) == Ok(ends.1)
+    {
+        own.fail(error, cx);
+    }
+}

@@ -1,0 +1,112 @@
+//! Sockets of the internet protocols: ip(7), ipv6(7).
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `address` | addresses, and what can be reached |
+//! | `arrivals` | what has come from other machines |
+//! | `ports` | who has which port |
+//! | `settings`, `options` | what programs set and read back |
+//! | `devices` | what programs ask about network devices by ioctl(2) |
+//! | [`listing`] | the sockets that there are |
+//! | [`tcp`] | connections |
+//! | [`datagram`] | messages without a connection |
+//!
+//! This machine has its loopback device alone: what is sent to its addresses goes from socket to socket, and no packets are made. All other addresses are unreachable.
+
+mod address;
+mod arrivals;
+pub mod datagram;
+pub mod devices;
+pub mod listing;
+pub mod options;
+pub mod ports;
+mod settings;
+pub mod tcp;
+
+use alloc::boxed::Box;
+
+use frame::Cx;
+
+use self::address::Version;
+use self::datagram::{DatagramSocket, Kind};
+use self::ports::FIRST_UNPRIVILEGED;
+use self::settings::Protocol;
+use self::tcp::TcpSocket;
+use super::{Family, Socket, Type};
+use crate::credentials::Capability;
+use crate::error::{Errno, Result};
+use crate::fs::{File, OpenFile, VfsCaller};
+
+/// AF_INET.
+pub static INET: Inet = Inet(Version::V4);
+/// AF_INET6.
+pub static INET6: Inet = Inet(Version::V6);
+
+/// A family of internet sockets.
+pub struct Inet(Version);
+
+impl Family for Inet {
+    fn number(&self) -> u32 {
+        self.0.number()
+    }
+
+    fn create(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<Box<dyn File>> {
+        /// IPPROTO_MAX.
+        const MOST_PROTOCOLS: u32 = 263;
+        if protocol >= MOST_PROTOCOLS {
+            return Err(Errno::EINVAL);
+        }
+        match (kind, protocol as i32) {
+            (Type::Stream, 0 | Protocol::TCP_NUMBER) => TcpSocket::create(self.0, me, cx),
+            (Type::Datagram, 0 | Protocol::UDP_NUMBER) => {
+                DatagramSocket::create(Kind::Udp, Protocol::UDP_NUMBER as u16, self.0, me, cx)
+            }
+            (Type::Datagram, number) if number == self.icmp() => {
+                DatagramSocket::create(Kind::Echo, number as u16, self.0, me, cx)
+            }
+            (Type::Raw, 0) | (Type::Stream | Type::Datagram, _) => Err(Errno::EPROTONOSUPPORT),
+            (Type::Raw, number) => DatagramSocket::create(Kind::Raw, number as u16, self.0, me, cx),
+            (Type::SequencedPacket, _) => Err(Errno::ESOCKTNOSUPPORT),
+        }
+    }
+
+    fn pair(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<[Box<dyn File>; 2]> {
+        self.create(kind, protocol, me, cx)?;
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    fn socket_of<'a>(&self, open: &'a OpenFile) -> Option<&'a dyn Socket> {
+        let tcp = open.kind::<TcpSocket>().map(|socket| socket as &dyn Socket);
+        tcp.or_else(|| open.kind::<DatagramSocket>().map(|socket| socket as &dyn Socket))
+    }
+}
+
+impl Inet {
+    /// The number of the protocol that has echo requests.
+    fn icmp(&self) -> i32 {
+        match self.0 {
+            Version::V4 => Protocol::ICMP_NUMBER,
+            Version::V6 => Protocol::ICMPV6_NUMBER,
+        }
+    }
+}
+
+/// Claims all network cards, and has what comes over them given to sockets.
+pub fn start(cx: &Cx) {
+    tcp::start();
+    super::interface::start(&arrivals::Arrivals, cx);
+}
+
+/// Who makes a call, as the owner of a port.
+fn user(me: &dyn VfsCaller, cx: &Cx) -> Result<u32> {
+    Ok(me.credentials(cx)?.lock(cx).users().effective.number())
+}
+
+/// Checks that the caller may have a port.
+///
+/// # Errors
+/// EACCES.
+fn check_port(port: u16, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
+    let is_free = port == 0 || port >= FIRST_UNPRIVILEGED;
+    if is_free || me.credentials(cx)?.lock(cx).has(Capability::NetBindService) { Ok(()) } else { Err(Errno::EACCES) }
+}

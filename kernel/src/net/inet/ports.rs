@@ -1,0 +1,418 @@
+//! [`Ports`]: who has which port of a protocol, and who is reached there.
+//!
+//! ```text
+//!   Ports -- 64 tables by port --> Port -- users: how many sockets have it in the same way (Key), and how many in TIME_WAIT
+//!                                      `-- reachable: the sockets that are found there
+//!   socket --> Bound: its use of a port; dropping it gives the port back
+//! ```
+//!
+//! A port has as many entries in `users` as there are different ways in which it is used, however many sockets use it: a server's
+//! connections are one entry with a count. A socket that ended first leaves its use behind for a minute ([`Bound::leave_in_time_wait`]): at most [`MOST_TIME_WAITS`] of all protocols.
+//!
+//! Owner: a use belongs to its socket, and ends with it in some hundred instructions; its charge is a part of the socket's. Nobody waits for a port. Locks: a table's, with nothing else locked behind it.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use core::ops::RangeInclusive;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use frame::Cx;
+use refs::{SpinLock, WeakRc};
+
+use super::address::Address;
+use crate::drivers::random;
+use crate::error::{Errno, Result};
+
+/// The ports that sockets get which ask for none (`net.ipv4.ip_local_port_range`).
+pub const EPHEMERAL: RangeInclusive<u16> = 32768..=60999;
+/// The first port that needs no privilege (`net.ipv4.ip_unprivileged_port_start`).
+pub const FIRST_UNPRIVILEGED: u16 = 1024;
+/// How long a port is kept whose connection ended, in nanoseconds.
+const TIME_WAIT: u64 = 60_000_000_000;
+/// So many uses are kept in TIME_WAIT. Of more nothing is kept.
+const MOST_TIME_WAITS: usize = 16_384;
+/// How many tables there are.
+pub const TABLES: usize = 64;
+const WORDS: usize = 1024;
+
+static TIME_WAITS: AtomicUsize = AtomicUsize::new(0);
+
+/// In which way a socket uses a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its address, or any.
+    pub ip: IpAddr,
+    /// Any address means those of IPv6 only.
+    pub only_v6: bool,
+    /// SO_REUSEADDR.
+    pub reuses: bool,
+    /// SO_REUSEPORT.
+    pub shares: bool,
+    /// Whose it is.
+    pub user: u32,
+    /// It accepts connections.
+    pub listens: bool,
+}
+
+impl Key {
+    /// Whether it is reached by what is sent to an address.
+    fn accepts(&self, ip: IpAddr) -> bool {
+        match self.ip {
+            IpAddr::V6(own) if own.is_unspecified() => ip.is_ipv6() || !self.only_v6,
+            own if own.is_unspecified() => ip.is_ipv4(),
+            own => own == ip,
+        }
+    }
+
+    /// Whether some address leads to both.
+    fn overlaps(&self, other: &Key) -> bool {
+        match (self.ip.is_unspecified(), other.ip.is_unspecified()) {
+            (true, true) => {
+                let only = |one: &Key, other: &Key| one.ip.is_ipv6() && one.only_v6 && other.ip.is_ipv4();
+                !only(self, other) && !only(other, self)
+            }
+            (true, false) => self.accepts(other.ip),
+            (false, true) => other.accepts(self.ip),
+            (false, false) => self.ip == other.ip,
+        }
+    }
+
+    /// Whether it cannot have the port of `other`.
+    fn conflicts(&self, other: &Key) -> bool {
+        let both_reuse = self.reuses && other.reuses && !other.listens;
+        let both_share = self.shares && other.shares && self.user == other.user;
+        !both_reuse && !both_share && self.overlaps(other)
+    }
+}
+
+/// Those who use a port in the same way.
+struct Users {
+    key: Key,
+    sockets: usize,
+    /// When each use in TIME_WAIT ends, the oldest first.
+    time_waits: VecDeque<u64>,
+}
+
+impl Users {
+    fn forget_old(&mut self, now: u64) {
+        while self.time_waits.front().is_some_and(|&end| end <= now) {
+            self.time_waits.pop_front();
+            TIME_WAITS.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sockets == 0 && self.time_waits.is_empty()
+    }
+}
+
+/// A socket that is found at a port.
+struct Reachable<T: 'static> {
+    key: Key,
+    /// It is reached from there only.
+    remote: Option<Address>,
+    owner: WeakRc<T>,
+}
+
+impl<T: 'static> Reachable<T> {
+    /// How well what is sent from one address to another fits; `None`: not at all.
+    fn score(&self, to: IpAddr, from: Address) -> Option<u32> {
+        if !self.key.accepts(to) || self.remote.is_some_and(|remote| remote != from) {
+            return None;
+        }
+        let is_exact = !self.key.ip.is_unspecified();
+        let is_of_family = self.key.ip.is_ipv4() == to.is_ipv4();
+        Some(4 * u32::from(self.remote.is_some()) + 2 * u32::from(is_exact) + u32::from(is_of_family))
+    }
+}
+
+struct Port<T: 'static> {
+    users: Vec<Users>,
+    reachable: Vec<Reachable<T>>,
+}
+
+impl<T: 'static> Port<T> {
+    const EMPTY: Self = Port { users: Vec::new(), reachable: Vec::new() };
+
+    fn check(&mut self, key: &Key) -> Result<()> {
+        let now = frame::time::now();
+        self.users.iter_mut().for_each(|users| users.forget_old(now));
+        self.users.retain(|users| !users.is_empty());
+        let is_used = self.users.iter().any(|users| key.conflicts(&users.key));
+        if is_used { Err(Errno::EADDRINUSE) } else { Ok(()) }
+    }
+
+    fn users(&mut self, key: Key) -> &mut Users {
+        let at = self.users.iter().position(|users| users.key == key).unwrap_or_else(|| {
+            self.users.push(Users { key, sockets: 0, time_waits: VecDeque::new() });
+            self.users.len() - 1
+        });
+        &mut self.users[at]
+    }
+
+    fn leave(&mut self, key: &Key) {
+        if let Some(at) = self.users.iter().position(|users| users.key == *key) {
+            self.users[at].sockets -= 1;
+            if self.users[at].is_empty() {
+                self.users.swap_remove(at);
+            }
+        }
+    }
+}
+
+type Table<T> = SpinLock<BTreeMap<u16, Port<T>>>;
+
+/// The ports of a protocol.
+pub struct Ports<T: 'static> {
+    /// A bit for each port that has users.
+    used: [AtomicU64; WORDS],
+    tables: [Table<T>; TABLES],
+}
+
+impl<T: Send + Sync> Ports<T> {
+    /// All of them are free.
+    pub const fn new() -> Self {
+        Ports { used: [const { AtomicU64::new(0) }; WORDS], tables: [const { SpinLock::new(BTreeMap::new()) }; TABLES] }
+    }
+
+    fn table(&self, port: u16) -> &Table<T> {
+        &self.tables[usize::from(port) % TABLES]
+    }
+
+    fn note_used(&self, port: u16, is_used: bool) {
+        let (word, bit) = (&self.used[usize::from(port) / 64], 1 << (port % 64));
+        if is_used {
+            word.fetch_or(bit, Ordering::Relaxed);
+        } else {
+            word.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes a port.
+    ///
+    /// # Errors
+    /// EADDRINUSE.
+    pub fn claim(&'static self, port: u16, key: Key) -> Result<Bound<T>> {
+        self.enter(port, key, Port::check)
+    }
+
+    /// Takes a port beside those who have it: for a connection, which nobody mistakes for another.
+    pub fn join(&'static self, port: u16, key: Key) -> Result<Bound<T>> {
+        self.enter(port, key, |_, _| Ok(()))
+    }
+
+    fn enter(
+        &'static self,
+        port: u16,
+        key: Key,
+        check: impl FnOnce(&mut Port<T>, &Key) -> Result<()> + Send,
+    ) -> Result<Bound<T>> {
+        self.table(port).with(|table| {
+            let entry = table.entry(port).or_insert(Port::EMPTY);
+            let outcome = check(entry, &key);
+            if outcome.is_ok() {
+                entry.users(key).sockets += 1;
+                self.note_used(port, true);
+            } else if entry.users.is_empty() {
+                table.remove(&port);
+            }
+            outcome
+        })?;
+        Ok(Bound { ports: self, port, key })
+    }
+
+    /// Takes a port that nobody has, from a random one on.
+    ///
+    /// # Errors
+    /// EADDRINUSE: there is none.
+    pub fn claim_any(&'static self, key: Key, cx: &Cx) -> Result<Bound<T>> {
+        let (first, last) = (*EPHEMERAL.start(), *EPHEMERAL.end());
+        let count = u32::from(last - first) + 1;
+        let start = u32::from_le_bytes(random::bytes(cx)) % count;
+        let mut at = 0;
+        while at < count {
+            let port = first + ((start + at) % count) as u16;
+            let word = self.used[usize::from(port) / 64].load(Ordering::Relaxed);
+            if word == u64::MAX && port.is_multiple_of(64) && last - port >= 64 {
+                at += 64;
+                continue;
+            }
+            at += 1;
+            if word & (1 << (port % 64)) == 0
+                && let Ok(bound) = self.claim(port, key)
+            {
+                return Ok(bound);
+            }
+        }
+        // What is in TIME_WAIT may be over by now: those are seen by asking for them.
+        (0..64)
+            .map(|_| first + (u32::from_le_bytes(random::bytes(cx)) % count) as u16)
+            .find_map(|port| self.claim(port, key).ok())
+            .ok_or(Errno::EADDRINUSE)
+    }
+
+    /// Who is reached by what is sent from one address to another. Of several who share the port, the sender's address decides.
+    pub fn find(&self, to: Address, from: Address) -> Option<WeakRc<T>> {
+        self.table(to.port).with(|table| {
+            let reachable = &table.get(&to.port)?.reachable;
+            let best = reachable.iter().filter_map(|one| one.score(to.ip, from)).max()?;
+            let mut equals = reachable.iter().filter(|one| one.score(to.ip, from) == Some(best));
+            let first = equals.next()?;
+            if !first.key.shares {
+                return Some(first.owner);
+            }
+            let count = 1 + equals.count();
+            let chosen = usize::from(from.port).wrapping_mul(0x9e37_79b1) >> 7;
+            let mut equals = reachable.iter().filter(|one| one.score(to.ip, from) == Some(best));
+            equals.nth(chosen % count).map(|one| one.owner)
+        })
+    }
+
+    /// All who are reached by what is sent to many.
+    pub fn find_all(&self, port: u16, from: Address, accepts: impl Fn(&Key) -> bool + Send + Sync) -> Vec<WeakRc<T>> {
+        self.table(port).with(|table| {
+            let reachable = table.get(&port).map_or(&[][..], |port| &port.reachable);
+            let mut found = Vec::new();
+            for one in reachable {
+                if accepts(&one.key) && one.remote.is_none_or(|remote| remote == from) && found.try_reserve(1).is_ok() {
+                    found.push(one.owner);
+                }
+            }
+            found
+        })
+    }
+
+    /// The sockets that are found in one of the [`TABLES`].
+    pub fn reachable(&self, table: usize) -> Vec<WeakRc<T>> {
+        let Some(table) = self.tables.get(table) else { return Vec::new() };
+        table.with(|table| table.values().flat_map(|port| &port.reachable).map(|one| one.owner).collect())
+    }
+}
+
+/// The use of a port. Dropping it gives the port back.
+pub struct Bound<T: Send + Sync + 'static> {
+    ports: &'static Ports<T>,
+    port: u16,
+    key: Key,
+}
+
+impl<T: Send + Sync> Bound<T> {
+    /// Which one.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// In which way.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Uses it in another way from now on.
+    pub fn change(&mut self, key: Key) {
+        let (port, old) = (self.port, self.key);
+        self.ports.table(port).with(|table| {
+            let entry = table.entry(port).or_insert(Port::EMPTY);
+            entry.leave(&old);
+            entry.users(key).sockets += 1;
+        });
+        self.key = key;
+    }
+
+    /// The same, where no other use is in the way.
+    ///
+    /// # Errors
+    /// EADDRINUSE: it is used as before.
+    pub fn change_if_free(&mut self, key: Key) -> Result<()> {
+        let (port, old) = (self.port, self.key);
+        self.ports.table(port).with(|table| {
+            let entry = table.entry(port).or_insert(Port::EMPTY);
+            entry.leave(&old);
+            let outcome = entry.check(&key);
+            entry.users(if outcome.is_ok() { key } else { old }).sockets += 1;
+            outcome
+        })?;
+        self.key = key;
+        Ok(())
+    }
+
+    /// Has `owner` found at the port by what comes from `remote`, or from anybody.
+    pub fn reach(&self, owner: WeakRc<T>, remote: Option<Address>) {
+        self.ports.table(self.port).with(|table| {
+            let reachable = &mut table.entry(self.port).or_insert(Port::EMPTY).reachable;
+            reachable.retain(|one| one.owner != owner);
+            // Of several who reuse an address the last one is reached.
+            reachable.insert(0, Reachable { key: self.key, remote, owner });
+        });
+    }
+
+    /// Has it not found any more.
+    pub fn hide(&self, owner: WeakRc<T>) {
+        self.ports.table(self.port).with(|table| {
+            if let Some(port) = table.get_mut(&self.port) {
+                port.reachable.retain(|one| one.owner != owner);
+            }
+        });
+    }
+
+    /// The use goes on for a minute, without the socket.
+    pub fn leave_in_time_wait(self) {
+        let now = frame::time::now();
+        let is_kept = TIME_WAITS.fetch_add(1, Ordering::Relaxed) < MOST_TIME_WAITS;
+        self.ports.table(self.port).with(|table| {
+            let users = table.entry(self.port).or_insert(Port::EMPTY).users(self.key);
+            users.forget_old(now);
+            if is_kept && users.time_waits.try_reserve(1).is_ok() {
+                users.time_waits.push_back(now.saturating_add(TIME_WAIT));
+            } else {
+                TIME_WAITS.fetch_sub(1, Ordering::Relaxed);
+            }
+        });
+    }
+}
+
+impl<T: Send + Sync> Drop for Bound<T> {
+    fn drop(&mut self) {
+        let (port, key) = (self.port, self.key);
+        self.ports.table(port).with(|table| {
+            let Some(entry) = table.get_mut(&port) else { return };
+            entry.leave(&key);
+            if entry.users.is_empty() {
+                table.remove(&port);
+                self.ports.note_used(port, false);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+
+    fn key(ip: IpAddr) -> Key {
+        Key { ip, only_v6: false, reuses: false, shares: false, user: 0, listens: false }
+    }
+
+    #[test]
+    fn any_address_is_in_the_way_of_each_unless_it_is_of_ipv6_only() {
+        let (any_v4, any_v6) = (key(Ipv4Addr::UNSPECIFIED.into()), key(Ipv6Addr::UNSPECIFIED.into()));
+        let (one, other) = (key(Ipv4Addr::LOCALHOST.into()), key(Ipv4Addr::new(127, 0, 0, 2).into()));
+        assert!(
+            any_v4.conflicts(&one) && one.conflicts(&any_v4) && one.conflicts(&any_v6) && any_v6.conflicts(&any_v4)
+        );
+        assert!(!one.conflicts(&other));
+        let only_v6 = Key { only_v6: true, ..any_v6 };
+        assert!(!only_v6.conflicts(&any_v4) && !any_v4.conflicts(&only_v6) && !one.conflicts(&only_v6));
+    }
+
+    #[test]
+    fn an_address_is_reused_beside_those_who_reuse_it_and_do_not_listen() {
+        let reuses = Key { reuses: true, ..key(Ipv4Addr::LOCALHOST.into()) };
+        let listens = Key { listens: true, ..reuses };
+        assert!(!reuses.conflicts(&reuses) && !listens.conflicts(&reuses) && reuses.conflicts(&listens));
+        let shares = Key { shares: true, listens: true, ..key(Ipv4Addr::LOCALHOST.into()) };
+        assert!(!shares.conflicts(&shares) && shares.conflicts(&Key { user: 1, ..shares }));
+    }
+}

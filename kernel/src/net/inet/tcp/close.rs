@@ -1,0 +1,169 @@
+//! The end of a connection: shutting it down, closing it, and what a peer learns of that.
+//!
+//! An end that closes before its peer has done so leaves its port behind in TIME_WAIT. One that has not received everything, or does not want to linger, resets the connection instead.
+
+use frame::Cx;
+use refs::WeakRc;
+
+use super::Endpoint;
+use super::endpoint::{Connecting, Phase};
+use super::peer::Peer;
+use crate::error::Errno;
+use crate::fs::Events;
+use crate::fs::fasync::Band;
+use crate::net::Shutdown;
+use crate::step::{Interruption, Step, Stop};
+
+impl Endpoint {
+    /// Ends one or both directions.
+    ///
+    /// # Errors
+    /// ENOTCONN. `Pause` between two parts of a listener's connections.
+    pub fn shut_down(&self, what: Shutdown, cx: &Cx) -> Step<()> {
+        if matches!(self.state.lock(cx).phase, Phase::Listening(_)) {
+            // What it sends itself is nothing.
+            let is_over = !what.reading || !self.stop_listening(cx);
+            return if is_over { Ok(()) } else { Err(Stop::Pause(Interruption::KillOnly)) };
+        }
+        let (outcome, peer) = {
+            let mut state = self.state.lock(cx);
+            let ends_now = what.writing && !state.shutdown.writing;
+            state.shutdown.reading |= what.reading;
+            state.shutdown.writing |= what.writing;
+            match state.phase {
+                Phase::Connected => (Ok(()), state.peer.filter(|_| ends_now)),
+                Phase::Connecting => {
+                    state.begin_anew(self.version);
+                    (Ok(()), None)
+                }
+                Phase::Closed | Phase::Listening(_) => (Err(Errno::ENOTCONN.into()), None),
+            }
+        };
+        self.wake_all();
+        if let Some(peer) = peer {
+            peer.finish(self.name, cx);
+            self.end_if_finished(cx);
+        }
+        outcome
+    }
+
+    /// Both ends send nothing more, and the peer ended first: nothing is left of the connection.
+    fn end_if_finished(&self, cx: &Cx) {
+        {
+            let mut state = self.state.lock(cx);
+            if !(matches!(state.phase, Phase::Connected) && state.is_finished && state.shutdown.writing) {
+                return;
+            }
+            state.disconnect();
+        }
+    }
+
+    /// The peer sends nothing more.
+    pub(super) fn peer_finished(&self, from: WeakRc<Endpoint>, cx: &Cx) {
+        let left = {
+            let mut state = self.state.lock(cx);
+            if !matches!(state.phase, Phase::Connected) || !state.peer.is_some_and(|peer| peer.is(from)) {
+                return;
+            }
+            state.is_finished = true;
+            if state.shutdown.writing {
+                // This end was the first.
+                let bound = state.bound.take();
+                state.disconnect();
+                bound
+            } else {
+                None
+            }
+        };
+        if let Some(bound) = left {
+            bound.leave_in_time_wait();
+        }
+        self.wake_all();
+        self.fasync.signal(Events::IN, Band::In, cx);
+    }
+
+    /// The endpoint of that name has no connection with this one any more.
+    pub(super) fn peer_reset(&self, from: WeakRc<Endpoint>, cx: &Cx) {
+        self.was_reset(Peer::new(from), cx);
+    }
+
+    /// The connection with that peer was reset.
+    pub(super) fn was_reset(&self, by: Peer, cx: &Cx) {
+        self.was_broken(by, Errno::ECONNRESET, cx);
+    }
+
+    /// The connection with that peer ended before its time.
+    pub(super) fn was_broken(&self, by: Peer, error: Errno, cx: &Cx) {
+        {
+            let mut state = self.state.lock(cx);
+            if !matches!(state.phase, Phase::Connected) || state.peer != Some(by) {
+                return;
+            }
+            state.error = Some(if state.is_finished { Errno::EPIPE } else { error });
+            state.disconnect();
+        }
+        self.wake_all();
+        self.fasync.signal(Events::IN, Band::HangUp, cx);
+    }
+
+    /// Bytes came from `from` that nobody will receive. Where that is because it sends nothing itself any more it has no connection from now on.
+    pub(super) fn refuse_bytes(&self, from: WeakRc<Endpoint>, cx: &Cx) {
+        self.was_reset(Peer::new(from), cx);
+    }
+
+    /// Takes its connection away, if it has or makes one, as if it had never had one: connect(2) with AF_UNSPEC.
+    pub(super) fn disconnect(&self, cx: &Cx) -> Step<()> {
+        if self.stop_listening(cx) {
+            return Err(Stop::Pause(Interruption::KillOnly));
+        }
+        let peer = {
+            let mut state = self.state.lock(cx);
+            let peer = state.peer.filter(|_| matches!(state.phase, Phase::Connected));
+            if peer.is_some() || matches!(state.phase, Phase::Connecting) {
+                state.error = Some(Errno::ECONNRESET);
+            }
+            state.begin_anew(self.version);
+            peer
+        };
+        if let Some(peer) = peer {
+            peer.reset(self.name, cx);
+        }
+        self.wake_all();
+        Ok(())
+    }
+
+    /// It is about to be destroyed: a part of what must be done before; false if nothing is left.
+    pub(super) fn close(&self, cx: &Cx) -> bool {
+        if self.stop_listening(cx) {
+            return true;
+        }
+        let (peer, resets, bound, waits) = {
+            let mut state = self.state.lock(cx);
+            let is_connected = matches!(state.phase, Phase::Connected);
+            let resets = !state.input.is_empty() || state.linger == Some(0);
+            let waits = is_connected && !resets && !state.is_finished;
+            let peer = state.peer.filter(|_| is_connected);
+            let bound = state.bound.take();
+            state.disconnect();
+            state.connecting = Connecting::No;
+            (peer, resets, bound, waits)
+        };
+        match bound {
+            Some(bound) if waits => bound.leave_in_time_wait(),
+            bound => drop(bound),
+        }
+        match peer {
+            Some(peer) if resets => peer.reset(self.name, cx),
+            Some(peer) => peer.finish(self.name, cx),
+            None => {}
+        }
+        self.wake_all();
+        false
+    }
+
+    /// Its connection was not accepted, or could not be handed out: the peer is told.
+    pub(super) fn abort(&self, cx: &Cx) {
+        self.state.lock(cx).linger = Some(0);
+        self.close(cx);
+    }
+}

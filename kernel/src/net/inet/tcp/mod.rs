@@ -1,0 +1,60 @@
+//! Connections: tcp(7).
+//!
+//! ```text
+//!   OpenFile --> TcpSocket --StrongRc--> Endpoint --Peer: WeakRc--> Endpoint <--StrongRc-- TcpSocket
+//!                                          | input: what was sent to it       (or in a listener's queue)
+//!                                          ` Listener: connections that were not accepted yet, and who waits to be let in
+//! ```
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `endpoint` | what every endpoint has, and what is ready |
+//! | `connect`, `listener` | how it gets its address, its peer, or its connections |
+//! | `transfer`, `urgent` | sending and receiving; the urgent byte |
+//! | `close` | shutting down, closing, and what a peer learns of that |
+//! | `peer` | the other end, an endpoint of this machine |
+//! | `remote` | the other end's stand-in where that is another machine |
+//! | `connections` | which connections there are, by their two addresses |
+//! | `options`, `socket` | an endpoint as an open file |
+//!
+//! Where both ends of a connection are on this machine no packets are made: what an end sends lies in its peer's `input` when send(2) returns. An end keeps for itself what it was told of the other
+//! (the end of its bytes, a reset), so it needs nobody when the other is gone. What an end sends to a peer that is gone resets the connection, as the answer of a machine would that knows
+//! nothing of it.
+//!
+//! Locks: an endpoint's `state`. Of two at once only when a connection is made: the listener's, then that of the end that connects, which is none.
+
+mod close;
+mod connect;
+mod connections;
+mod endpoint;
+mod listener;
+mod options;
+mod peer;
+mod remote;
+mod socket;
+mod transfer;
+mod urgent;
+
+pub use endpoint::{Endpoint, TcpState};
+pub(super) use remote::{segment_came, start, too_big, unreachable};
+pub use socket::TcpSocket;
+
+use alloc::vec::Vec;
+
+use refs::WeakRc;
+
+use super::ports::{Ports, TABLES};
+
+/// Who has which port.
+static PORTS: Ports<Endpoint> = Ports::new();
+
+/// In so many parts all endpoints can be listed that listen or have a connection.
+pub const PARTS: usize = TABLES + connections::TABLES;
+
+/// The endpoints of a part.
+pub fn of_part(part: usize) -> Vec<WeakRc<Endpoint>> {
+    match part.checked_sub(TABLES) {
+        None => PORTS.reachable(part),
+        Some(part) => connections::of_table(part),
+    }
+}
