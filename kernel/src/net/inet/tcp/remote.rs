@@ -12,7 +12,7 @@
 //!
 //! Owner: the table of all, from the first packet to the end of TIME-WAIT. Its destruction frees its buffers, which are bounded. Nobody waits for it. It is charged with its socket.
 //!
-//! Locks: a table's, then a remote's `state`, each alone; then an endpoint's.
+//! Locks: a table's alone; a remote's `state`, after an endpoint's.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ use tcpip::tcp::{
 use tcpip::{Checksum, Instant, Key, OutgoingChecksum};
 
 use super::endpoint::Phase;
-use super::peer::Sent;
+use super::peer::{Peer, Sent};
 use super::{Endpoint, PORTS};
 use crate::drivers::random;
 use crate::error::{Errno, Result};
@@ -90,6 +90,27 @@ struct Progress {
     is_called: bool,
     /// The socket was told that nothing more comes.
     has_told_end: bool,
+    /// What the socket has sent and the control block has no memory for.
+    pending: Vec<u8>,
+}
+
+/// What a proxy was told by its socket.
+pub(super) enum SocketSaid {
+    Bytes(Vec<u8>),
+    /// It sends nothing more.
+    End(Option<Peer>),
+    /// The connection is to be reset.
+    Reset,
+    Nothing,
+}
+
+impl Progress {
+    /// Gives the control block what it had no memory for.
+    fn write_pending(&mut self) {
+        if let Ok(count) = self.connection.write(&self.pending) {
+            self.pending.drain(..count);
+        }
+    }
 }
 
 /// Who waits for the connection.
@@ -258,6 +279,7 @@ impl Remote {
                 is_busy: false,
                 is_called: false,
                 has_told_end: false,
+                pending: Vec::new(),
             }),
         });
         let name = remote.downgrade();
@@ -359,56 +381,35 @@ impl Remote {
     fn take_from_socket(&self, cx: &Cx) {
         let proxy = self.proxy.get(cx);
         loop {
-            let mut state = self.state.lock(cx);
-            if !matches!(state.stage, Stage::Open) || state.connection.state() == State::Closed {
-                return;
-            }
-            let mut input = proxy.state.lock(cx);
-            let is_gone = !matches!(input.phase, Phase::Connected | Phase::Connecting) && input.error.is_some();
-            if is_gone {
-                // The socket was closed with something unread, or without patience.
-                drop(input);
-                state.connection.abort();
-                return;
-            }
-            let waiting = input.input.len();
-            if waiting == 0 {
-                let has_ended = input.is_finished;
-                let peer = input.peer;
-                drop(input);
-                if has_ended {
-                    drop(state);
-                    let is_orphan = peer.is_none_or(|peer| !peer.is_used(cx));
-                    let mut state = self.state.lock(cx);
-                    if is_orphan { state.connection.close(now()) } else { state.connection.shut_writing() }
+            let room = {
+                let mut state = self.state.lock(cx);
+                if !matches!(state.stage, Stage::Open) || state.connection.state() == State::Closed {
+                    return;
                 }
-                return;
-            }
-            let mut taken = 0;
-            let written = {
-                let parts = input.input.parts(0..waiting.min(PIECE));
-                let mut bytes = parts.iter().flat_map(|part| part.iter().copied());
-                state.connection.write_with(waiting.min(PIECE), |space| {
-                    let mut count = 0;
-                    for (to, from) in space.iter_mut().zip(&mut bytes) {
-                        *to = from;
-                        count += 1;
-                    }
-                    count
-                })
+                state.write_pending();
+                if state.pending.is_empty() { state.connection.room() } else { 0 }
             };
-            if let Ok(count) = written {
-                taken = count;
-            }
-            let tells = taken > 0 && input.consume(taken);
-            let peer = input.peer.filter(|_| tells);
-            drop(input);
-            drop(state);
-            if let Some(peer) = peer {
+            let (said, tells) = proxy.take_sent(room.min(PIECE), cx);
+            if let Some(peer) = tells {
                 peer.made_room(cx);
             }
-            if taken == 0 {
-                return;
+            match said {
+                SocketSaid::Bytes(bytes) => {
+                    let mut state = self.state.lock(cx);
+                    state.pending = bytes;
+                    state.write_pending();
+                }
+                // It was closed with something unread, or without patience.
+                SocketSaid::Reset => return self.state.lock(cx).connection.abort(),
+                SocketSaid::End(peer) => {
+                    if room == 0 && !self.state.lock(cx).pending.is_empty() {
+                        return;
+                    }
+                    let is_used = peer.is_some_and(|peer| peer.is_used(cx));
+                    let mut state = self.state.lock(cx);
+                    return if is_used { state.connection.shut_writing() } else { state.connection.close(now()) };
+                }
+                SocketSaid::Nothing => return,
             }
         }
     }

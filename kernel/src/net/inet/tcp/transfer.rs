@@ -1,12 +1,15 @@
 //! Sending and receiving over a connection.
 
+use alloc::vec::Vec;
+
 use frame::Cx;
 use linux_raw_sys::net::{MSG_ERRQUEUE, MSG_OOB};
 use refs::Waker;
 
 use super::Endpoint;
 use super::endpoint::{CAPACITY, Phase, State};
-use super::peer::{PIECE, Sent};
+use super::peer::{PIECE, Peer, Sent};
+use super::remote::SocketSaid;
 use crate::error::Errno;
 use crate::net::{AtFault, Received, Receiving, Sink, Source};
 use crate::reclaim::Held;
@@ -123,6 +126,28 @@ impl Endpoint {
             peer.made_room(cx);
         }
         Ok(Received { copied, len: copied, ..Received::default() })
+    }
+
+    /// What its peer has told it, who stands for the end at another machine: up to `most` bytes, or what came after all of them. And who is to be told that there is room.
+    pub(super) fn take_sent(&self, most: usize, cx: &Cx) -> (SocketSaid, Option<Peer>) {
+        let mut state = self.state.lock(cx);
+        if matches!(state.phase, Phase::Closed) && state.error.is_some() {
+            return (SocketSaid::Reset, None);
+        }
+        let waiting = state.input.len();
+        if waiting == 0 {
+            let said = if state.is_finished { SocketSaid::End(state.peer) } else { SocketSaid::Nothing };
+            return (said, None);
+        }
+        let count = waiting.min(most);
+        let mut bytes = Vec::new();
+        // Without memory it is looked at again when more happens.
+        if count == 0 || bytes.try_reserve_exact(count).is_err() {
+            return (SocketSaid::Nothing, None);
+        }
+        state.input.parts(0..count).iter().for_each(|part| bytes.extend_from_slice(part));
+        let tells = state.consume(count);
+        (SocketSaid::Bytes(bytes), state.peer.filter(|_| tells))
     }
 
     /// Changes how many bytes wait at most (SO_RCVBUF): about so many.

@@ -1,0 +1,120 @@
+//! Guests on QEMU's own network: what they reach, and what reaches them.
+//! These tests start machines: see `command.rs`.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Waits until the network has given the guest an address.
+const WAIT: &str = "until ping -c 1 -W 1 10.0.2.2 >/dev/null 2>&1; do i=$((i+1)); [ $i -lt 30 ] || exit 99; done;";
+
+fn ebb(options: &[&str], script: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+    command.args(["run", "--timeout", "200s", "--cpus", "2", "--network", "user"]).args(options);
+    command.args(["sh", "-c", &format!("{WAIT} {script}")]).stdin(Stdio::null());
+    command
+}
+
+#[track_caller]
+fn said(options: &[&str], script: &str) -> String {
+    let output = ebb(options, script).output().expect("ebb can be started");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{script}\n{stdout}\n{stderr}");
+    stdout.into_owned()
+}
+
+/// Bytes that look like no others.
+fn pattern(len: usize) -> Vec<u8> {
+    let mut state = 1_u32;
+    let next = |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..len).map(next).collect()
+}
+
+/// Serves one connection.
+fn serve(with: impl FnOnce(TcpStream) + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || with(listener.accept().unwrap().0));
+    port
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn what_a_guest_fetches_and_sends_is_whole() {
+    let bytes = pattern(3_000_000);
+    let sent = bytes.clone();
+    let port = serve(move |mut stream| {
+        let mut request = [0; 4096];
+        let _ = stream.read(&mut request).unwrap();
+        write!(stream, "HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n", sent.len()).unwrap();
+        stream.write_all(&sent).unwrap();
+    });
+    let (tell, told) = std::sync::mpsc::channel();
+    let back = serve(move |mut stream| {
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        tell.send(all).unwrap();
+    });
+    let script = format!(
+        "wget -q -O /tmp/f http://10.0.2.2:{port}/f && nc 10.0.2.2 {back} </tmp/f && wc -c </tmp/f && ! nc 10.0.2.2 1 </dev/null"
+    );
+    assert_eq!(said(&[], &script).trim(), "3000000");
+    assert!(told.recv_timeout(Duration::from_secs(20)).unwrap() == bytes);
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn datagrams_go_there_and_back() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let mut bytes = [0; 2000];
+        while let Ok((len, from)) = socket.recv_from(&mut bytes) {
+            bytes[..len].make_ascii_uppercase();
+            let _ = socket.send_to(&bytes[..len], from);
+        }
+    });
+    let script = format!("echo hello | timeout 5 nc -u -w 2 10.0.2.2 {port}; true");
+    assert_eq!(said(&[], &script).trim(), "HELLO");
+}
+
+/// A machine that is ended with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn a_published_port_leads_to_the_guest() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let rule = format!("127.0.0.1:{free}:80");
+    let script = "mkdir /tmp/w; seq 100000 >/tmp/w/index.html; httpd -p 80 -h /tmp/w; sleep 100";
+    let _machine = Running(ebb(&["--publish", &rule], script).stdout(Stdio::null()).spawn().unwrap());
+    let expected: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        // QEMU takes the connection before there is a guest.
+        let mut all = Vec::new();
+        if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", free)) {
+            stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            let _ = stream.write_all(b"GET /index.html HTTP/1.0\r\n\r\n");
+            let _ = stream.read_to_end(&mut all);
+        }
+        if let Some(at) = all.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            assert!(all[at + 4..] == *expected.as_bytes());
+            return;
+        }
+        assert!(Instant::now() < deadline, "nobody answers");
+        thread::sleep(Duration::from_millis(200));
+    }
+}
