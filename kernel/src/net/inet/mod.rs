@@ -5,7 +5,6 @@
 //! | `address` | addresses, and what can be reached |
 //! | `ports` | who has which port |
 //! | `settings`, `options` | what programs set and read back |
-//! | `devices` | what programs ask about network devices by ioctl(2) |
 //! | [`listing`] | the sockets that there are |
 //! | [`tcp`] | connections |
 //! | [`datagram`] | messages without a connection |
@@ -14,7 +13,6 @@
 
 mod address;
 pub mod datagram;
-pub mod devices;
 pub mod listing;
 pub mod options;
 pub mod ports;

@@ -6,7 +6,7 @@ use linux_raw_sys::net::{AF_INET, AF_INET6, AF_UNSPEC};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::Errno;
-use crate::net::inet::devices;
+use crate::net::devices;
 
 /// `struct nlmsghdr`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
