@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -402,8 +404,19 @@ static const struct row {
     { "poll-100", poll_hundred, 50, 11, 1 },
 };
 
+// The loopback device, which Linux begins with down.
+static void bring_loopback_up(void)
+{
+    struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    must(fd, "socket");
+    must(ioctl(fd, SIOCSIFFLAGS, &request), "lo up");
+    close(fd);
+}
+
 static void prepare(void)
 {
+    bring_loopback_up();
     find_vdso();
     mkdir("/tmp", 01777);
     file = open(FILE_NAME, O_RDWR | O_CREAT | O_TRUNC, 0644);

@@ -49,5 +49,22 @@ int main(void)
         ssize_t got = recvfrom(six, packet, sizeof packet, 0, (struct sockaddr *)&from6, &len);
         check_line("received6: %d bytes, type %d, text %.4s\n", (int)got, packet[0], packet + 8);
     }
+    // Only answers.
+    unsigned filter6[8], filter = ~(1u << 0);
+    memset(filter6, 0xff, sizeof filter6);
+    filter6[129 / 32] &= ~(1u << 129 % 32);
+    INET("filter6", setsockopt(six, IPPROTO_ICMPV6, 1, filter6, sizeof filter6));
+    INET("checksum6", set_option(six, SOL_RAW, 7, 2));
+    INET("send6-filtered", sendto(six, request, sizeof request, 0, (struct sockaddr *)&to6, sizeof to6));
+    REQUIRE(recv(six, packet, sizeof packet, 0) == 16);
+    INET("type6", packet[0]);
+    INET("no-more6", recv(six, packet, sizeof packet, MSG_DONTWAIT));
+    raw = socket(AF_INET, SOCK_RAW, IPPROTO_ICMP);
+    INET("filter", setsockopt(raw, SOL_RAW, 1, &filter, sizeof filter));
+    request[0] = 8;
+    INET("send-filtered", sendto(raw, request, sizeof request, 0, (struct sockaddr *)&to, sizeof to));
+    REQUIRE(recv(raw, packet, sizeof packet, 0) == 36);
+    INET("type4", packet[20]);
+    INET("no-more4", recv(raw, packet, sizeof packet, MSG_DONTWAIT));
     return 0;
 }
