@@ -1,6 +1,7 @@
 // Pipes, sockets and terminals: what is written arrives once, whole and in order.
 #include "stress.h"
 
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -128,9 +129,29 @@ static void talk(int index)
     count(STREAM_BYTES);
 }
 
+// Two ends of a connection over the loopback device. They end with a reset: no port is kept for a while.
+static void connect_pair(void)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof address;
+    struct linger linger = { 1, 0 };
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    MUST(listener >= 0 && bind(listener, (struct sockaddr *)&address, len) == 0 && listen(listener, 1) == 0);
+    MUST(getsockname(listener, (struct sockaddr *)&address, &len) == 0);
+    MUST((pair[0] = socket(AF_INET, SOCK_STREAM, 0)) >= 0);
+    MUST(connect(pair[0], (struct sockaddr *)&address, len) == 0);
+    MUST((pair[1] = accept(listener, NULL, NULL)) >= 0);
+    for (int i = 0; i < 2; i++)
+        MUST(setsockopt(pair[i], SOL_SOCKET, SO_LINGER, &linger, sizeof linger) == 0);
+    close(listener);
+}
+
 static void streams_round(void)
 {
-    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    if (any(2))
+        connect_pair();
+    else
+        MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
     threads(4, talk);
     close(pair[0]);
     close(pair[1]);

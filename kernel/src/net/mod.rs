@@ -1,4 +1,4 @@
-//! Sockets: what a socket of any family offers ([`Socket`], [`message`]), and one folder per address family.
+//! Sockets: what a socket of any family offers ([`Socket`], [`message`]), which network devices there are ([`devices`]), and one folder per address family.
 //!
 //! | family | folder |
 //! | --- | --- |
@@ -6,6 +6,7 @@
 //! | AF_INET, AF_INET6 | [`inet`] |
 //! | AF_NETLINK | [`netlink`] |
 
+mod devices;
 pub mod inet;
 pub mod interface;
 mod message;

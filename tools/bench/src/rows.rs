@@ -58,6 +58,10 @@ pub const ROWS: &[Row] = &[
     row("mmap-munmap", "mmap + munmap of a page"),
     row("signal", "signal to oneself, with handler"),
     row("futex-round-trip", "futex round trip between threads"),
+    row("unix-round-trip", "Unix socket round trip between processes"),
+    row("tcp-round-trip", "tcp round trip"),
+    row("udp-round-trip", "udp round trip"),
+    row("tcp-connect", "tcp connect + accept + close"),
     row("poll-100", "poll of 100 descriptors"),
 ];
 

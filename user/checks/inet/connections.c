@@ -5,12 +5,12 @@
 static void one(const char *what, int listener, int client, int refused)
 {
     char name[64], text[32];
-    snprintf(name, sizeof name, "%s-client", what);
-    show_name(name, client);
     snprintf(name, sizeof name, "%s-peer", what);
     show_peer(name, client);
     if (refused)
         return;
+    snprintf(name, sizeof name, "%s-client", what);
+    show_name(name, client);
     struct sockaddr_storage from;
     socklen_t len = sizeof from;
     int server = accept4(listener, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);

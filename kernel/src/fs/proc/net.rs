@@ -77,9 +77,14 @@ fn protocols(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Resu
     Ok(())
 }
 
-/// How long each line of a list of IPv4's is, with spaces behind it.
-fn line_len(listing: Listing) -> usize {
-    if listing == Listing::Tcp { 149 } else { 127 }
+/// How long each line of a list is at least, with spaces behind it.
+fn line_len(listing: Listing, family: Family) -> usize {
+    match listing {
+        _ if family == V6 => 0,
+        Listing::Tcp => 149,
+        Listing::Datagram(Kind::Raw) => 0,
+        Listing::Datagram(_) => 127,
+    }
 }
 
 fn sockets(text: &mut Text, listing: Listing, family: Family, cx: &Cx) -> Result<()> {
@@ -105,7 +110,7 @@ fn head(text: &mut Text, listing: Listing, family: Family) {
     let end = if listing == Listing::Tcp { "" } else { " ref pointer drops" };
     let rest = "st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode";
     let line = alloc::format!("{slot}  {columns} {rest}{end}");
-    let width = if family == V4 { line_len(listing) } else { 0 };
+    let width = line_len(listing, family);
     text.add(format_args!("{line:<width$}\n"));
 }
 
@@ -125,7 +130,7 @@ fn socket(text: &mut Text, listing: Listing, family: Family, number: usize, row:
     );
     let end = if listing == Listing::Tcp { " 1 0000000000000000 100 0 0 10 0" } else { " 2 0000000000000000 0" };
     line.push_str(end);
-    let width = if family == V4 { line_len(listing) } else { 0 };
+    let width = line_len(listing, family);
     text.add(format_args!("{line:<width$}\n"));
 }
 

@@ -1,9 +1,10 @@
-//! What there is of sysfs: how many processors the machine has ([`processors`]), its disks ([`disks`]), its ports to the host ([`ports`]), its source of random numbers ([`hwrng`]), its input devices ([`inputs`]), and else directories without anything in them, so that programs
+//! What there is of sysfs: how many processors the machine has ([`processors`]), its disks ([`disks`]), its ports to the host ([`ports`]), its source of random numbers ([`hwrng`]), its input devices ([`inputs`]), its network device ([`networks`]), and else directories without anything in them, so that programs
 //! that look there find nothing rather than an error.
 
 mod disks;
 mod hwrng;
 mod inputs;
+mod networks;
 mod ports;
 mod processors;
 
@@ -92,10 +93,10 @@ struct Live {
 pub fn new(ports: Vec<Port>, hwrng: Option<Hwrng>, inputs: Option<inputs::List>, cx: &Cx) -> Result<Instance> {
     let file_system = FileSystem::new("sysfs", MAGIC, Vec::new());
     let system = [("cpu".into(), processors::directory(frame::cpu::count()))];
-    let mut classes = Vec::from([ports::class(&ports), hwrng::class(hwrng.as_ref())]);
+    let mut classes = Vec::from([ports::class(&ports), hwrng::class(hwrng.as_ref()), networks::class()]);
     let mut devices = disks::devices(cx);
     devices.push(ports::devices(ports));
-    let of_no_bus = [disks::made_by_programs(), hwrng::devices(hwrng.as_ref())];
+    let of_no_bus = [disks::made_by_programs(), hwrng::devices(hwrng.as_ref()), networks::devices()];
     devices.push(("virtual".into(), Entry::Directory(of_no_bus.into())));
     if let Some(list) = inputs {
         inputs::register(list, cx);

@@ -6,7 +6,6 @@
 //! | `arrivals` | what has come from other machines |
 //! | `ports` | who has which port |
 //! | `settings`, `options` | what programs set and read back |
-//! | `devices` | what programs ask about network devices by ioctl(2) |
 //! | [`listing`] | the sockets that there are |
 //! | [`tcp`] | connections |
 //! | [`datagram`] | messages without a connection |
@@ -16,7 +15,6 @@
 mod address;
 mod arrivals;
 pub mod datagram;
-pub mod devices;
 pub mod listing;
 pub mod options;
 pub mod ports;

@@ -32,6 +32,8 @@ pub const FIRST_UNPRIVILEGED: u16 = 1024;
 const TIME_WAIT: u64 = 60_000_000_000;
 /// So many uses are kept in TIME_WAIT. Of more nothing is kept.
 const MOST_TIME_WAITS: usize = 16_384;
+/// So many are looked at for being over when one comes.
+const ENDED_AT_A_TIME: usize = 4;
 /// How many tables there are.
 pub const TABLES: usize = 64;
 const WORDS: usize = 1024;
@@ -118,7 +120,7 @@ struct Reachable<T: 'static> {
 impl<T: 'static> Reachable<T> {
     /// How well what is sent from one address to another fits; `None`: not at all.
     fn score(&self, to: IpAddr, from: Address) -> Option<u32> {
-        if !self.key.accepts(to) || self.remote.is_some_and(|remote| remote != from) {
+        if !self.key.accepts(to) || self.owner.is_gone() || self.remote.is_some_and(|remote| remote != from) {
             return None;
         }
         let is_exact = !self.key.ip.is_unspecified();
@@ -136,11 +138,14 @@ impl<T: 'static> Port<T> {
     const EMPTY: Self = Port { users: Vec::new(), reachable: Vec::new() };
 
     fn check(&mut self, key: &Key) -> Result<()> {
-        let now = frame::time::now();
-        self.users.iter_mut().for_each(|users| users.forget_old(now));
-        self.users.retain(|users| !users.is_empty());
+        self.forget_old(frame::time::now());
         let is_used = self.users.iter().any(|users| key.conflicts(&users.key));
         if is_used { Err(Errno::EADDRINUSE) } else { Ok(()) }
+    }
+
+    fn forget_old(&mut self, now: u64) {
+        self.users.iter_mut().for_each(|users| users.forget_old(now));
+        self.users.retain(|users| !users.is_empty());
     }
 
     fn users(&mut self, key: Key) -> &mut Users {
@@ -168,12 +173,18 @@ pub struct Ports<T: 'static> {
     /// A bit for each port that has users.
     used: [AtomicU64; WORDS],
     tables: [Table<T>; TABLES],
+    /// When uses in TIME_WAIT end, and of which ports, the oldest first.
+    ends: SpinLock<VecDeque<(u64, u16)>>,
 }
 
 impl<T: Send + Sync> Ports<T> {
     /// All of them are free.
     pub const fn new() -> Self {
-        Ports { used: [const { AtomicU64::new(0) }; WORDS], tables: [const { SpinLock::new(BTreeMap::new()) }; TABLES] }
+        Ports {
+            used: [const { AtomicU64::new(0) }; WORDS],
+            tables: [const { SpinLock::new(BTreeMap::new()) }; TABLES],
+            ends: SpinLock::new(VecDeque::new()),
+        }
     }
 
     fn table(&self, port: u16) -> &Table<T> {
@@ -216,6 +227,7 @@ impl<T: Send + Sync> Ports<T> {
                 self.note_used(port, true);
             } else if entry.users.is_empty() {
                 table.remove(&port);
+                self.note_used(port, false);
             }
             outcome
         })?;
@@ -227,6 +239,7 @@ impl<T: Send + Sync> Ports<T> {
     /// # Errors
     /// EADDRINUSE: there is none.
     pub fn claim_any(&'static self, key: Key, cx: &Cx) -> Result<Bound<T>> {
+        self.end_time_waits();
         let (first, last) = (*EPHEMERAL.start(), *EPHEMERAL.end());
         let count = u32::from(last - first) + 1;
         let start = u32::from_le_bytes(random::bytes(cx)) % count;
@@ -245,11 +258,27 @@ impl<T: Send + Sync> Ports<T> {
                 return Ok(bound);
             }
         }
-        // What is in TIME_WAIT may be over by now: those are seen by asking for them.
-        (0..64)
-            .map(|_| first + (u32::from_le_bytes(random::bytes(cx)) % count) as u16)
-            .find_map(|port| self.claim(port, key).ok())
-            .ok_or(Errno::EADDRINUSE)
+        Err(Errno::EADDRINUSE)
+    }
+
+    /// Gives some of the ports back whose time is over: more than come, so that they do not pile up.
+    fn end_time_waits(&self) {
+        let now = frame::time::now();
+        for _ in 0..ENDED_AT_A_TIME {
+            let ended = self.ends.with(|ends| {
+                let is_over = ends.front().is_some_and(|(end, _)| *end <= now);
+                if is_over { ends.pop_front() } else { None }
+            });
+            let Some((_, port)) = ended else { return };
+            self.table(port).with(|table| {
+                let Some(entry) = table.get_mut(&port) else { return };
+                entry.forget_old(now);
+                if entry.users.is_empty() {
+                    table.remove(&port);
+                    self.note_used(port, false);
+                }
+            });
+        }
     }
 
     /// Who is reached by what is sent from one address to another. Of several who share the port, the sender's address decides.
@@ -357,15 +386,25 @@ impl<T: Send + Sync> Bound<T> {
 
     /// The use goes on for a minute, without the socket.
     pub fn leave_in_time_wait(self) {
+        self.ports.end_time_waits();
         let now = frame::time::now();
+        let end = now.saturating_add(TIME_WAIT);
         let is_kept = TIME_WAITS.fetch_add(1, Ordering::Relaxed) < MOST_TIME_WAITS;
-        self.ports.table(self.port).with(|table| {
+        let is_kept = self.ports.table(self.port).with(|table| {
             let users = table.entry(self.port).or_insert(Port::EMPTY).users(self.key);
             users.forget_old(now);
-            if is_kept && users.time_waits.try_reserve(1).is_ok() {
-                users.time_waits.push_back(now.saturating_add(TIME_WAIT));
+            let is_kept = is_kept && users.time_waits.try_reserve(1).is_ok();
+            if is_kept {
+                users.time_waits.push_back(end);
             } else {
                 TIME_WAITS.fetch_sub(1, Ordering::Relaxed);
+            }
+            is_kept
+        });
+        let port = self.port;
+        self.ports.ends.with(|ends| {
+            if is_kept && ends.try_reserve(1).is_ok() {
+                ends.push_back((end, port));
             }
         });
     }

@@ -6,7 +6,7 @@ use linux_raw_sys::net::{AF_INET, AF_INET6, AF_UNSPEC};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::Errno;
-use crate::net::inet::devices;
+use crate::net::devices;
 
 /// `struct nlmsghdr`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -208,6 +208,10 @@ fn answer(request: &Header, body: &[u8], port: u32, answers: &mut Vec<Vec<u8>>) 
     }
     if request.kind > LAST_KIND {
         return answers.push(error(request, port, Some(Errno::EOPNOTSUPP)));
+    }
+    if request.kind == RTM_NEWLINK && names_loopback(body) && body.get(8).is_some_and(|flags| flags & 1 != 0) {
+        // It is up, as it is to be.
+        return answers.push(error(request, port, None));
     }
     if request.kind % 4 != GET {
         return answers.push(error(request, port, Some(Errno::EOPNOTSUPP)));

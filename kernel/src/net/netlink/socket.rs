@@ -13,13 +13,14 @@ use refs::{SpinLock, WaitList, Waker};
 use super::route;
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, FileEnd, OpenFile, VfsCaller};
+use crate::net::devices;
 use crate::net::{
     AtFault, Family, Received, Receiving, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type, read_into,
 };
 use crate::reclaim::{Held, OfInbox};
 use crate::step::{Step, Stop};
 use crate::time::clock::TimeVal;
-use crate::user_memory::{In, UserMemory, UserSlice};
+use crate::user_memory::{Argument, In, UserMemory, UserSlice};
 use zerocopy::IntoBytes;
 
 /// AF_NETLINK.
@@ -306,6 +307,10 @@ impl File for NetlinkSocket {
 
     fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         self.ask(from, me, cx)
+    }
+
+    fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
+        devices::ioctl(request, argument, me, cx)
     }
 
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {

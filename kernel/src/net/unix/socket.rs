@@ -16,6 +16,7 @@ use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, FileEnd, OpenFile, VfsCaller};
 use crate::memory::{object_bytes, slot_bytes};
+use crate::net::devices;
 use crate::net::{
     AtFault, Credentials, Family, Received, Receiving, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type,
     read_into, send_all,
@@ -308,7 +309,7 @@ impl File for UnixSocket {
 
     fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if request != FIONREAD {
-            return Err(Errno::ENOTTY.into());
+            return devices::ioctl(request, argument, me, cx);
         }
         let waiting = self.endpoint.get(cx).waiting_bytes(cx) as i32;
         me.memory(cx)?.write(argument.output::<i32>(), &waiting)?;

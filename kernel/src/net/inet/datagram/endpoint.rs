@@ -91,6 +91,8 @@ pub(super) struct State {
     pub(super) shutdown: Shutdown,
     /// Of which groups it gets messages.
     pub(super) groups: Vec<IpAddr>,
+    /// Of all messages: a bit for each type that it does not get.
+    pub(super) filter: [u32; 8],
 }
 
 impl Endpoint {
@@ -114,6 +116,7 @@ impl Endpoint {
                 error: None,
                 shutdown: Shutdown { reading: false, writing: false },
                 groups: Vec::new(),
+                filter: [0; 8],
             }),
         })
     }

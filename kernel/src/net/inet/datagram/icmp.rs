@@ -5,7 +5,7 @@ use core::net::IpAddr;
 
 use frame::Cx;
 
-use super::endpoint::{Datagram, Kind};
+use super::endpoint::{Datagram, Kind, State};
 use super::{ECHO, Endpoint, RAW};
 use crate::error::{Errno, Result};
 use crate::net::inet::address::{Address, is_own};
@@ -114,6 +114,13 @@ pub(super) fn answer_came(datagram: Datagram, cx: &Cx) {
     }
 }
 
+impl State {
+    /// Whether it gets messages of a type.
+    fn lets_through(&self, kind: u8) -> bool {
+        self.filter[usize::from(kind / 32)] & 1 << (kind % 32) == 0
+    }
+}
+
 /// Gives a message to all who get those of its protocol.
 pub(super) fn tell_all(datagram: &Datagram, cx: &Cx) {
     let (is_v4, to) = (datagram.to.is_ipv4(), datagram.to);
@@ -121,8 +128,13 @@ pub(super) fn tell_all(datagram: &Datagram, cx: &Cx) {
     let from = Address { ip: datagram.from.ip, port: 0 };
     for other in RAW.find_all(port, from, |_| true) {
         let Ok(other) = other.upgrade(cx) else { continue };
-        let (own, remote, _) = other.addresses(cx);
-        let is_for_it = (own.ip.is_unspecified() || own.ip == to) && remote.is_none_or(|remote| remote.ip == from.ip);
+        let is_for_it = {
+            let state = other.state.lock(cx);
+            let (own, remote) = (state.local.ip, state.remote);
+            (own.is_unspecified() || own == to)
+                && remote.is_none_or(|remote| remote.ip == from.ip)
+                && state.lets_through(datagram.bytes.first().copied().unwrap_or(0))
+        };
         if is_for_it {
             other.deliver(Datagram { bytes: with_header(datagram), ..datagram.clone() }, cx);
         }

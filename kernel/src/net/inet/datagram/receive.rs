@@ -10,8 +10,9 @@ use refs::Waker;
 use super::Endpoint;
 use super::endpoint::Datagram;
 use crate::error::Errno;
+use crate::net::devices;
 use crate::net::inet::address::{Version, as_v6};
-use crate::net::inet::{devices, settings::Settings};
+use crate::net::inet::settings::Settings;
 use crate::net::{Control, Received, Receiving, Sink};
 use crate::step::{Step, Stop};
 

@@ -16,14 +16,17 @@ use crate::credentials::Capability;
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, FileEnd, VfsCaller};
+use crate::net::devices;
 use crate::net::inet::address::Version;
 use crate::net::inet::options::{OfSocket, Owner, Setting};
-use crate::net::inet::{check_port, devices, user};
+use crate::net::inet::{check_port, user};
 use crate::net::{AtFault, Credentials, Received, Receiving, Sending, Shutdown, Sink, Socket, Source, read_into};
 use crate::reclaim::Held;
 use crate::step::Step;
 use crate::user_memory::{Argument, In, UserMemory, UserSlice};
 
+/// Which types of messages a socket of all messages does not get (ICMP_FILTER, ICMP6_FILTER).
+const ICMP_FILTER: u32 = 1;
 /// So many groups a socket gets messages of at most (`net.ipv4.igmp_max_memberships`).
 const MOST_GROUPS: usize = 20;
 
@@ -104,6 +107,17 @@ impl Endpoint {
                 }
                 self.settings.lock(cx).put(setting.level, setting.name, is_loopback.into())?;
             }
+            (net::SOL_RAW, ICMP_FILTER) if self.kind == Kind::Raw && self.version == Version::V4 => {
+                let filter = u32::from_le_bytes(setting.bytes()?);
+                self.state.lock(cx).filter[0] = filter;
+            }
+            (net::SOL_ICMPV6, ICMP_FILTER) if self.kind == Kind::Raw && self.version == Version::V6 => {
+                let bytes = setting.bytes::<32>()?;
+                let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[4 * at + byte]));
+                self.state.lock(cx).filter = [0, 1, 2, 3, 4, 5, 6, 7].map(word);
+            }
+            // The checksum of ICMPv6 is right anyway.
+            (net::SOL_RAW, net::IPV6_CHECKSUM) if self.kind == Kind::Raw && self.version == Version::V6 => {}
             (net::SOL_IPV6, net::IPV6_V6ONLY) if self.state.lock(cx).bound.is_some() => {
                 return Err(Errno::EINVAL.into());
             }

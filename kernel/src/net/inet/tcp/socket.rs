@@ -12,6 +12,7 @@ use super::Endpoint;
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, FileEnd, VfsCaller};
+use crate::net::devices;
 use crate::net::inet::address::Version;
 use crate::net::inet::options::{OfSocket, Setting};
 use crate::net::inet::{check_port, user};
@@ -196,7 +197,7 @@ impl File for TcpSocket {
             SIOCATMARK => i32::from(endpoint.is_at_mark(cx)),
             // All that was sent is at the peer.
             TIOCOUTQ => 0,
-            _ => return crate::net::inet::devices::ioctl(request, argument, me, cx),
+            _ => return devices::ioctl(request, argument, me, cx),
         };
         me.memory(cx)?.write(argument.output::<i32>(), &value)?;
         Ok(0)

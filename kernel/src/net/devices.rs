@@ -4,6 +4,7 @@ use frame::Cx;
 use linux_raw_sys::ioctl;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::credentials::Capability;
 use crate::error::Errno;
 use crate::fs::VfsCaller;
 use crate::step::Step;
@@ -82,6 +83,9 @@ pub fn ioctl(request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> S
         memory.write(at, &list)?;
         return Ok(0);
     }
+    if request == ioctl::SIOCSIFFLAGS {
+        return bring_up(argument, me, cx);
+    }
     let is_known = matches!(
         request,
         ioctl::SIOCGIFNAME
@@ -134,12 +138,27 @@ pub fn ioctl(request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> S
     Ok(0)
 }
 
+/// Has the loopback device be up, as it always is.
+///
+/// # Errors
+/// EPERM: the caller may not change devices, or wants it to be down. ENODEV. A fault.
+fn bring_up(argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
+    let given = me.memory(cx)?.read(argument.input::<Request>())?;
+    if !me.credentials(cx)?.lock(cx).has(Capability::NetAdmin) {
+        return Err(Errno::EPERM.into());
+    }
+    if !given.is_loopback() {
+        return Err(Errno::ENODEV.into());
+    }
+    let flags = u16::from_le_bytes([given.value[0], given.value[1]]);
+    if flags & FLAGS & 1 == 0 { Err(Errno::EPERM.into()) } else { Ok(0) }
+}
+
 /// Whether a request changes a device.
 fn changes(request: u32) -> bool {
     matches!(
         request,
-        ioctl::SIOCSIFFLAGS
-            | ioctl::SIOCSIFADDR
+        ioctl::SIOCSIFADDR
             | ioctl::SIOCSIFNETMASK
             | ioctl::SIOCSIFBRDADDR
             | ioctl::SIOCSIFDSTADDR
