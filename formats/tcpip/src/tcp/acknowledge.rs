@@ -9,7 +9,7 @@ use super::segment::Header;
 use super::sequence::START;
 
 /// Duplicate acknowledgments that mean a loss where there is no SACK (RFC 5681, section 3.2).
-const DUPLICATES: u8 = 3;
+const DUPLICATES: u16 = 3;
 
 /// What one acknowledgment delivered.
 #[derive(Clone, Copy, Default)]
@@ -30,9 +30,12 @@ impl Connection {
         if ack < before {
             return;
         }
-        let flight_before = self.sending.board.in_flight();
-        let (delivery, is_doubled) = self.deliver(now, header, ack);
+        let flight_before = self.flight();
+        let (mut delivery, is_doubled) = self.deliver(now, header, ack);
         let is_advanced = ack > before;
+        if !self.sack {
+            delivery.bytes = self.count_duplicates(is_duplicate, delivery.bytes);
+        }
         if is_advanced {
             self.on_progress(now, ack);
         }
@@ -42,11 +45,16 @@ impl Connection {
         self.leave_repair();
 
         let lost_before = self.counts.lost;
-        let reorder = if self.sack { self.find_losses(now) } else { self.count_duplicates(is_duplicate, is_advanced) };
+        let reorder = if self.sack { self.find_losses(now) } else { self.find_loss_by_duplicates(is_advanced) };
         let has_new_loss = self.counts.lost > lost_before;
-        let flight = self.sending.board.in_flight();
+        let flight = self.flight();
         match self.phase {
-            Phase::Recovery(_) => self.congestion.on_recovery_ack(delivery.bytes, flight, is_advanced && !has_new_loss),
+            Phase::Recovery(_) => {
+                self.congestion.on_recovery_ack(delivery.bytes, flight, is_advanced && !has_new_loss);
+                if has_new_loss && !self.sack {
+                    self.congestion.allow_segment(flight);
+                }
+            }
             Phase::Open | Phase::Loss(_) if is_advanced => {
                 let acked = Acked {
                     bytes: (ack - before) as usize,
@@ -175,9 +183,9 @@ impl Connection {
             Phase::Recovery(until) if self.sending.una >= until => {
                 self.congestion.leave_recovery();
                 self.rack.on_recovered();
-                self.phase = Phase::Open;
+                (self.phase, self.duplicate_acks) = (Phase::Open, 0);
             }
-            Phase::Loss(until) if self.sending.una >= until => self.phase = Phase::Open,
+            Phase::Loss(until) if self.sending.una >= until => (self.phase, self.duplicate_acks) = (Phase::Open, 0),
             _ => {}
         }
     }
@@ -211,20 +219,33 @@ impl Connection {
         if lost > 0 && self.phase == Phase::Open {
             let outstanding = (self.sending.next - self.sending.una) as usize;
             self.congestion.enter_recovery(outstanding);
-            let flight = self.sending.board.in_flight();
+            let flight = self.flight();
             self.congestion.on_recovery_ack(0, flight, false);
             self.phase = Phase::Recovery(self.sending.next);
             (self.tail_probe, self.due.tail_probe) = (None, false);
         }
     }
 
-    /// NewReno (RFC 6582), for peers without SACK.
-    fn count_duplicates(&mut self, is_duplicate: bool, is_advanced: bool) -> Option<Instant> {
+    /// Without SACK each duplicate acknowledgment tells that a segment has arrived; an acknowledgment of more takes those into account that it covers. Returns the bytes
+    /// that were delivered by this one.
+    fn count_duplicates(&mut self, is_duplicate: bool, acked: usize) -> usize {
+        let mss = self.send_mss();
         if is_duplicate {
-            self.duplicate_acks = self.duplicate_acks.saturating_add(1);
-        } else if is_advanced {
+            let most = self.sending.board.in_flight() / mss;
+            self.duplicate_acks = self.duplicate_acks.saturating_add(1).min(u16::try_from(most).unwrap_or(u16::MAX));
+            return mss;
+        }
+        // The first segment of it is the one that was missing.
+        let covered = u16::try_from((acked / mss).saturating_sub(1)).unwrap_or(u16::MAX).min(self.duplicate_acks);
+        self.duplicate_acks -= covered;
+        if acked > 0 && self.phase == Phase::Open {
             self.duplicate_acks = 0;
         }
+        acked.saturating_sub(usize::from(covered) * mss)
+    }
+
+    /// NewReno (RFC 6582), for peers without SACK.
+    fn find_loss_by_duplicates(&mut self, is_advanced: bool) -> Option<Instant> {
         let is_partial = is_advanced && matches!(self.phase, Phase::Recovery(_));
         if is_partial || self.duplicate_acks == DUPLICATES && self.phase == Phase::Open {
             let mss = self.send_mss();

@@ -187,6 +187,11 @@ impl Congestion {
         self.window = (flight + may_send.max(least)).max(self.mss);
     }
 
+    /// One more segment may go, whatever is in flight.
+    pub fn allow_segment(&mut self, flight: usize) {
+        self.window = self.window.max(flight + self.mss);
+    }
+
     /// All that was in flight when a loss was found has arrived.
     pub fn leave_recovery(&mut self) {
         self.set_window(self.threshold);

@@ -211,7 +211,8 @@ pub struct Connection {
     pub(super) rack: Rack,
     pub(super) phase: Phase,
     pub(super) tail_probe: Option<TailProbe>,
-    pub(super) duplicate_acks: u8,
+    /// Without SACK: segments that have arrived after a gap, as duplicate acknowledgments tell.
+    pub(super) duplicate_acks: u16,
     /// The time stamp of the first retransmission after a time-out: an echo of an older one says that it was spurious (RFC 3522).
     pub(super) retransmit_stamp: Option<u32>,
     pub(super) timers: Timers,
@@ -358,6 +359,12 @@ impl Connection {
     pub(super) fn send_mss(&self) -> usize {
         let options = if self.stamps.is_some() { 12 } else { 0 };
         usize::from(self.peer_mss.min(self.receive_mss())) - options
+    }
+
+    /// Bytes in the network.
+    pub(super) fn flight(&self) -> usize {
+        let arrived = if self.sack { 0 } else { usize::from(self.duplicate_acks) * self.send_mss() };
+        self.sending.board.in_flight().saturating_sub(arrived)
     }
 
     /// The two ends.

@@ -172,9 +172,7 @@ impl Connection {
         // Its window is not scaled.
         let window = self.receiving.buffer.min(usize::from(u16::MAX));
         header.window = window as u16;
-        if is_answer {
-            self.receiving.edge = self.receiving.edge.max(START + 1 + window as u64);
-        }
+        self.receiving.edge = self.receiving.edge.max(START + 1 + window as u64);
         self.arm_resend(now, None);
         self.emit(&header, 0, offload, packet)
     }
@@ -222,7 +220,7 @@ impl Connection {
                 (whole - whole % payload).max(payload)
             }
         };
-        let flight = self.sending.board.in_flight();
+        let flight = self.flight();
         let room = self.congestion.window().saturating_sub(flight);
         if self.sending.board.lost() > 0 && room > 0 {
             let most = most.min((room - room % payload).max(payload));
