@@ -192,11 +192,11 @@ impl Connection {
 
     /// Finds what was lost (RFC 8985, section 6.2, step 5). Returns when more can be said.
     pub(super) fn find_losses(&mut self, now: Instant) -> Option<Instant> {
+        let mss = self.send_mss();
         let board = &mut self.sending.board;
         if self.phase == Phase::Open && board.sacked() == 0 {
             return None;
         }
-        let mss = usize::from(self.peer_mss);
         let is_loss_sure = self.phase != Phase::Open || board.sacked() >= usize::from(DUPLICATES) * mss;
         let window = self.rack.window(self.rtt.minimum(), self.rtt.smoothed(), is_loss_sure);
         let mut later = None;
