@@ -158,6 +158,16 @@ fn random_segments_never_put_bytes_out_of_order() {
 }
 
 #[test]
+fn whole_frames_are_understood() {
+    let mut host = Host::new();
+    let frames = whole_frames(&mut Host::new());
+    for frame in frames.iter().chain(&frames) {
+        host.frame(frame);
+    }
+    assert_eq!(host.has_understood(), [true; 5]);
+}
+
+#[test]
 fn damaged_frames_and_noise_do_no_harm() {
     let mut host = Host::new();
     let frames = whole_frames(&mut host);

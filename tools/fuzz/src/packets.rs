@@ -15,6 +15,7 @@ pub fn feed_all(seed: u64, count: u32) -> u32 {
     println!("packets {seed} {count}");
     let frames = whole_frames(&mut Host::new());
     let mut failures = 0;
+    let mut understood = 0;
     for index in 0..count.div_ceil(FRAMES_EACH) {
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(u64::from(index)));
         let mut below = |limit: u64| random.below(limit as usize) as u64;
@@ -25,12 +26,16 @@ pub fn feed_all(seed: u64, count: u32) -> u32 {
                 feed(&mut host, &frames, &mut below);
                 fed += 1;
             }
+            host.has_understood() == [true; 5]
         }));
-        if life.is_err() {
-            failures += 1;
-            println!("  host {index} of seed {seed}: frame {fed}");
+        match life {
+            Ok(is_understood) => understood += u32::from(is_understood),
+            Err(_) => {
+                failures += 1;
+                println!("  host {index} of seed {seed}: frame {fed}");
+            }
         }
     }
-    println!("  packets: {count} fed, seed {seed}, done");
+    println!("  packets: {count} fed, seed {seed}, {understood} hosts found something of each kind right, done");
     failures
 }

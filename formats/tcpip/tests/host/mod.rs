@@ -8,7 +8,8 @@ use tcpip::ip::icmp::{self, Message};
 use tcpip::ip::{Addresses, IpHeader, Packet, Reassembler, ReassemblyLimits, protocol};
 use tcpip::neighbour::{Arp, Autoconfiguration, Ndisc, NeighbourCache, NeighbourLimits};
 use tcpip::tcp::{
-    Connection, Endpoints, Header, Offload, Opening, Options, Segment, Segmentation, Settings, Timestamps, cookie,
+    Connection, Endpoints, Header, Offload, Opening, Options, Segment, Segmentation, Settings, State, Timestamps,
+    cookie,
 };
 use tcpip::udp::{self, UdpDatagram};
 use tcpip::{Checksum, Duration, Instant, Key, OutgoingChecksum};
@@ -59,6 +60,20 @@ impl Host {
             connections: vec![Connection::connect(now, &opening())],
             out: vec![0; 70_000],
         }
+    }
+
+    /// What it has understood: a connection is open, it has a lease, it has made an address, and it knows its neighbours of both versions.
+    pub fn has_understood(&self) -> [bool; 5] {
+        let is_open = |connection: &Connection| connection.state() == State::Established;
+        let knows =
+            |is_v4: bool| self.cache.iter().any(|(address, device, _)| address.is_ipv4() == is_v4 && device.is_some());
+        [
+            self.connections.iter().any(is_open),
+            self.dhcp.lease().is_some(),
+            self.addresses.iter().count() > 1,
+            knows(true),
+            knows(false),
+        ]
     }
 
     /// A frame comes.
@@ -207,7 +222,7 @@ pub fn whole_frames(host: &mut Host) -> Vec<Vec<u8>> {
             timestamps: options.timestamps,
             ..Options::default()
         };
-        let header = Header { syn: false, acknowledgment: Some(9), sequence: 1, options, ..header };
+        let header = Header { syn: false, acknowledgment: Some(8), sequence: 1, options, ..header };
         let len = header.emit(&mut out, 500, ends.0, ends.1, OutgoingChecksum::Full).unwrap();
         add(kind, &wrap(ends, protocol::TCP, 64, &out[..len]));
         let mut len = 0;
