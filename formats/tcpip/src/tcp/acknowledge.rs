@@ -41,11 +41,11 @@ impl Connection {
         }
         let sample = self.measure(now, header, delivery, is_advanced);
         self.undo_if_spurious(header, is_advanced);
-        self.on_tail_probe_acknowledged(now, ack, is_doubled);
+        self.on_tail_probe_acknowledged(ack, is_doubled, ack == before && !takes_space);
         self.leave_repair();
 
         let lost_before = self.counts.lost;
-        let reorder = if self.sack { self.find_losses(now) } else { self.find_loss_by_duplicates(is_advanced) };
+        let reorder = if self.sack { self.find_losses(now) } else { self.find_loss_by_duplicates(now, is_advanced) };
         let has_new_loss = self.counts.lost > lost_before;
         let flight = self.flight();
         match self.phase {
@@ -108,13 +108,20 @@ impl Connection {
         if self.sack {
             let at = |wire| sending.origin.position(wire, ack);
             let blocks = header.options.sack.map(|block| block.map(|(start, end)| (at(start), at(end))));
-            for (index, (start, end)) in blocks.iter().enumerate().filter_map(|(index, block)| Some((index, (*block)?)))
-            {
-                let is_within_next = blocks[1].is_some_and(|next| next.0 <= start && end <= next.1);
-                // RFC 2883, section 4: the first block tells of what came twice.
-                if index == 0 && start < end && (end <= ack || is_within_next) {
-                    is_doubled = end > START;
-                } else if start >= ack && start < end && end <= sending.next {
+            let [first, second, _] = blocks;
+            // RFC 2883, section 4: the first block may tell of what came twice.
+            is_doubled = first.is_some_and(|(start, end)| {
+                let is_within_second = second.is_some_and(|second| second.0 <= start && end <= second.1);
+                START < end && start < end && (end <= ack || is_within_second)
+            });
+            let mut new = blocks;
+            if is_doubled {
+                new[0] = None;
+            }
+            // In their order, so that what arrived in one piece of time is not taken for reordered.
+            new.sort_unstable();
+            for (start, end) in new.into_iter().flatten() {
+                if start >= ack && start < end && end <= sending.next {
                     sending.board.sack(start, end, &mut on_part);
                 }
             }
@@ -149,32 +156,31 @@ impl Connection {
         Some(sample)
     }
 
-    /// The Eifel detection (RFC 3522): the first acknowledgment after a time-out that echoes a stamp from before shows that nothing was lost.
+    /// The Eifel detection (RFC 3522): the first acknowledgment of more after a repair began that echoes a stamp from before it shows that nothing was lost, but late.
     fn undo_if_spurious(&mut self, header: &Header, is_advanced: bool) {
         let Some(stamp) = self.retransmit_stamp.filter(|_| is_advanced) else { return };
         self.retransmit_stamp = None;
         let echo = self.stamps.and(header.options.timestamps).map(|stamps| stamps.echo);
-        if matches!(self.phase, Phase::Loss(_)) && echo.is_some_and(|echo| (echo.wrapping_sub(stamp) as i32) < 0) {
-            self.congestion.undo_timeout();
+        if self.phase != Phase::Open && echo.is_some_and(|echo| (echo.wrapping_sub(stamp) as i32) < 0) {
+            self.congestion.undo();
             self.sending.board.mark_flying();
             self.phase = Phase::Open;
         }
     }
 
-    /// What a tail loss probe has shown (RFC 8985, section 7.4.2).
-    fn on_tail_probe_acknowledged(&mut self, now: Instant, ack: u64, is_doubled: bool) {
+    /// What a tail loss probe has shown (RFC 8985, section 7.4.2): if it repeated data, and neither a D-SACK nor a second acknowledgment shows that the peer had
+    /// that already, it has repaired a loss.
+    fn on_tail_probe_acknowledged(&mut self, ack: u64, is_doubled: bool, is_duplicate: bool) {
         let Some(probe) = self.tail_probe.filter(|probe| ack >= probe.end) else { return };
-        self.tail_probe = None;
-        // It repaired a loss, unless the peer had the original as well.
-        if probe.is_retransmission && !is_doubled && self.phase == Phase::Open && self.stamp_tells_repair(now) {
-            self.congestion.enter_recovery(self.send_mss());
-            self.congestion.leave_recovery();
+        if !probe.is_retransmission || is_doubled || is_duplicate && self.sending.board.sacked() == 0 {
+            self.tail_probe = None;
+        } else if ack > probe.end {
+            self.tail_probe = None;
+            if self.phase == Phase::Open {
+                self.congestion.enter_recovery(self.send_mss());
+                self.congestion.leave_recovery();
+            }
         }
-    }
-
-    /// Whether an acknowledgment of a probe came late enough for it to be the probe's.
-    fn stamp_tells_repair(&self, now: Instant) -> bool {
-        self.rtt.minimum().is_none_or(|minimum| now.since(self.sending.last_sent) >= minimum)
     }
 
     /// All that was in the network when repair began has arrived.
@@ -209,12 +215,12 @@ impl Connection {
             }
             None => false,
         });
-        self.on_lost(lost);
+        self.on_lost(now, lost);
         later
     }
 
     /// Bytes were found to be lost: repair begins if it has not.
-    fn on_lost(&mut self, lost: usize) {
+    fn on_lost(&mut self, now: Instant, lost: usize) {
         self.counts.lost += lost as u64;
         if lost > 0 && self.phase == Phase::Open {
             let outstanding = (self.sending.next - self.sending.una) as usize;
@@ -222,6 +228,7 @@ impl Connection {
             let flight = self.flight();
             self.congestion.on_recovery_ack(0, flight, false);
             self.phase = Phase::Recovery(self.sending.next);
+            self.retransmit_stamp = Some(self.stamp_clock(now));
             (self.tail_probe, self.due.tail_probe) = (None, false);
         }
     }
@@ -245,12 +252,12 @@ impl Connection {
     }
 
     /// NewReno (RFC 6582), for peers without SACK.
-    fn find_loss_by_duplicates(&mut self, is_advanced: bool) -> Option<Instant> {
+    fn find_loss_by_duplicates(&mut self, now: Instant, is_advanced: bool) -> Option<Instant> {
         let is_partial = is_advanced && matches!(self.phase, Phase::Recovery(_));
         if is_partial || self.duplicate_acks == DUPLICATES && self.phase == Phase::Open {
             let mss = self.send_mss();
             let lost = self.sending.board.mark_head_lost(mss);
-            self.on_lost(lost);
+            self.on_lost(now, lost);
         }
         None
     }

@@ -108,7 +108,6 @@ impl Connection {
         self.due.ack = false;
         self.timers.delayed_ack = None;
         self.counts.segments_out += 1;
-        self.sending.last_sent = now;
         Header {
             source_port: self.endpoints.local.port(),
             destination_port: self.endpoints.remote.port(),
@@ -317,9 +316,14 @@ impl Connection {
             self.sending.board.retransmitted(start, end, now);
             self.counts.retransmitted += end - start;
         } else {
-            // Without memory it is sent when there is some: the time-out of what is in the network, or the owner, asks again.
-            self.sending.board.push(start, end, now).ok()?;
+            if self.sending.board.push(start, end, now).is_err() {
+                // It is sent when there is memory again.
+                let at = now + self.retransmission_timeout();
+                self.timers.resend.get_or_insert((Resend::Window, at));
+                return None;
+            }
         }
+        self.sending.last_sent = now;
         let payload = self.segment_payload();
         let options = self.options(now);
         let mut header = self.header(now, start, options);
