@@ -211,6 +211,7 @@ fn many_seeds_end_well() {
             programs,
             mtu: 576 + random.below(1000) as usize,
             segmentation: if random.happens(500) { Segmentation::ByDevice } else { Segmentation::None },
+            joins: random.happens(300),
             sequences: [random.next() as u32, random.next() as u32],
             is_plain: random.happens(200),
             opens_at_once: random.happens(100),

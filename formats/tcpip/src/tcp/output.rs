@@ -62,7 +62,7 @@ impl Connection {
         }
         if self.due.reset {
             self.due.reset = false;
-            return self.emit_reset(now, offload, packet);
+            return self.emit_reset(offload, packet);
         }
         match self.state {
             State::Closed => None,
@@ -101,7 +101,7 @@ impl Connection {
     }
 
     /// A header of this connection that acknowledges what was received.
-    fn header(&mut self, now: Instant, position: u64, options: Options) -> Header {
+    fn header(&mut self, position: u64, options: Options) -> Header {
         let window = self.offer_window();
         let receiving = &mut self.receiving;
         receiving.acked = receiving.next;
@@ -163,7 +163,7 @@ impl Connection {
             timestamps: self.stamps.map(|stamps| Timestamps { value: self.stamp_clock(now), echo: stamps.recent }),
             ..Options::default()
         };
-        let mut header = self.header(now, START, options);
+        let mut header = self.header(START, options);
         header.syn = true;
         if !is_answer {
             header.acknowledgment = None;
@@ -176,15 +176,15 @@ impl Connection {
         self.emit(&header, 0, offload, packet)
     }
 
-    fn emit_reset(&mut self, now: Instant, offload: Offload, packet: &mut [u8]) -> Option<Transmission> {
-        let mut header = self.header(now, self.sending.next, Options::default());
+    fn emit_reset(&mut self, offload: Offload, packet: &mut [u8]) -> Option<Transmission> {
+        let mut header = self.header(self.sending.next, Options::default());
         header.rst = true;
         self.emit(&header, 0, offload, packet)
     }
 
     fn emit_bare(&mut self, now: Instant, offload: Offload, packet: &mut [u8], at: u64) -> Option<Transmission> {
         let options = self.options(now);
-        let header = self.header(now, at, options);
+        let header = self.header(at, options);
         self.emit(&header, 0, offload, packet)
     }
 
@@ -315,6 +315,10 @@ impl Connection {
         if is_again {
             self.sending.board.retransmitted(start, end, now);
             self.counts.retransmitted += end - start;
+            if start == self.sending.una {
+                // Its answer takes a round trip from now.
+                self.timers.base = now;
+            }
         } else {
             if self.sending.board.push(start, end, now).is_err() {
                 // It is sent when there is memory again.
@@ -326,7 +330,7 @@ impl Connection {
         self.sending.last_sent = now;
         let payload = self.segment_payload();
         let options = self.options(now);
-        let mut header = self.header(now, start, options);
+        let mut header = self.header(start, options);
         let sending = &mut self.sending;
         let data_end = end.min(sending.written);
         let data_start = start.max(START + 1).min(data_end);
@@ -349,7 +353,7 @@ impl Connection {
         if matches!(self.phase, Phase::Recovery(_)) {
             self.congestion.on_sent_in_recovery((end - start) as usize);
         }
-        if !is_again || self.timers.resend.is_none() {
+        if !is_again || start == self.sending.una {
             self.arm_resend(now, None);
         }
         let sent = self.emit(&header, count, offload, packet)?;
