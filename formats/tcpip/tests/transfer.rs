@@ -32,6 +32,26 @@ fn a_clean_link_is_filled() {
 }
 
 #[test]
+fn a_long_fat_link_is_filled() {
+    for (lost, least) in [(0, 400.0), (1, 30.0)] {
+        let link = Link {
+            latency: Duration::from_millis(25),
+            bandwidth: 125_000_000,
+            queue: 3_000_000,
+            lost,
+            ..Link::default()
+        };
+        let settings = Settings { send_limit: 20_000_000, receive_limit: 20_000_000, ..Settings::default() };
+        let bytes = if lost == 0 { 200 * MILLION } else { 20 * MILLION };
+        let programs = [Program { settings, ..sends(bytes) }, Program { settings, ..sends(0) }];
+        let segmentation = Segmentation::ByDevice;
+        let outcome = run(Scenario { link, programs, segmentation, ..Scenario::default() });
+        report("long and fat", bytes, &outcome);
+        assert!(goodput(bytes, &outcome) > least, "{outcome:?}");
+    }
+}
+
+#[test]
 fn a_lossy_link_loses_nothing_in_the_end() {
     for (seed, lost, jitter) in [(1, 10, 0), (2, 10, 5), (3, 30, 0), (4, 30, 20), (5, 100, 3), (6, 200, 0), (7, 1, 2)] {
         for segmentation in [Segmentation::None, Segmentation::ByDevice] {
@@ -191,6 +211,7 @@ fn many_seeds_end_well() {
             programs,
             mtu: 576 + random.below(1000) as usize,
             segmentation: if random.happens(500) { Segmentation::ByDevice } else { Segmentation::None },
+            joins: random.happens(300),
             sequences: [random.next() as u32, random.next() as u32],
             is_plain: random.happens(200),
             opens_at_once: random.happens(100),

@@ -3,6 +3,7 @@
 //! - `calls`: random system calls (`user/fuzz/fuzz.c`) for some seconds of guest time;
 //! - `programs`: changed ELF files (`user/fuzz/programs.c`);
 //! - `archives`: changed initial file systems ([`archives`]), each in a machine of its own;
+//! - `packets`: frames with wrong numbers for the protocols of the network ([`packets`]), in this process;
 //! - `stress`: all kinds of work on all cores against each other (`user/stress`), whose outcome must be right;
 //! - `exhaust`: programs that take until there is no more (`user/fuzz/exhaust.c`), in machines of several sizes;
 //! - `kills`: random workloads in control groups, which are killed (`user/kills`): no kill may take longer than was charged for it;
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod archives;
+mod packets;
 mod random;
 mod runs;
 
@@ -79,6 +81,12 @@ enum What {
     /// Random workloads in control groups, which are killed at random moments. With --cpus 1 a guest's time is its instructions, and a kill that took longer than was
     /// charged for it has failed; with more it is only told.
     Kills(Kills),
+    /// Changed frames for the protocols of the network; needs no kernel.
+    Packets {
+        /// How many.
+        #[arg(default_value_t = 2_000_000)]
+        count: u32,
+    },
     /// Changed initial file systems.
     Archives {
         /// How many.
@@ -88,10 +96,11 @@ enum What {
 }
 
 /// What runs when nothing is asked for: about two minutes.
-const SAMPLE: [What; 5] = [
+const SAMPLE: [What; 6] = [
     What::Calls { seconds: 60 },
     What::Programs { count: 1500 },
     What::Archives { count: 40 },
+    What::Packets { count: 200_000 },
     What::Exhaust { memory: 64, trials: Vec::new() },
     What::Stress { seconds: 10, families: Vec::new() },
 ];
@@ -112,6 +121,9 @@ fn main() -> ExitCode {
 
 /// How many inputs the kernel did not survive.
 fn run(arguments: CommandLine) -> Result<u32> {
+    if let Some(What::Packets { count }) = arguments.what {
+        return Ok(packets::feed_all(arguments.seed, count));
+    }
     let kernel = Kernel::Ebb(artifacts::KERNEL.find(arguments.kernel.as_deref())?);
     let directory = tempfile::tempdir().context("making a temporary directory")?;
     let (time, cpus) = if arguments.stretch { (Time::Stretched, Cpus::ONE) } else { (Time::Real, arguments.cpus) };
@@ -124,6 +136,7 @@ fn run(arguments: CommandLine) -> Result<u32> {
             What::Exhaust { memory, trials } => runs::exhaust(&machines, memory, &trials)?,
             What::Stress { seconds, families } => runs::stress(&machines, arguments.seed, seconds, &families)?,
             What::Kills(kills) => runs::kills(&machines, arguments.seed, &kills)?,
+            What::Packets { count } => packets::feed_all(arguments.seed, count),
             What::Archives { count } => archives::boot_all(&machines, arguments.seed, count)?,
         };
     }

@@ -9,7 +9,7 @@ use super::segment::Header;
 use super::sequence::START;
 
 /// Duplicate acknowledgments that mean a loss where there is no SACK (RFC 5681, section 3.2).
-const DUPLICATES: u8 = 3;
+const DUPLICATES: u16 = 3;
 
 /// What one acknowledgment delivered.
 #[derive(Clone, Copy, Default)]
@@ -30,23 +30,31 @@ impl Connection {
         if ack < before {
             return;
         }
-        let flight_before = self.sending.board.in_flight();
-        let (delivery, is_doubled) = self.deliver(now, header, ack);
+        let flight_before = self.flight();
+        let (mut delivery, is_doubled) = self.deliver(now, header, ack);
         let is_advanced = ack > before;
+        if !self.sack {
+            delivery.bytes = self.count_duplicates(is_duplicate, delivery.bytes);
+        }
         if is_advanced {
             self.on_progress(now, ack);
         }
         let sample = self.measure(now, header, delivery, is_advanced);
         self.undo_if_spurious(header, is_advanced);
-        self.on_tail_probe_acknowledged(now, ack, is_doubled);
+        self.on_tail_probe_acknowledged(ack, is_doubled, ack == before && !takes_space);
         self.leave_repair();
 
         let lost_before = self.counts.lost;
-        let reorder = if self.sack { self.find_losses(now) } else { self.count_duplicates(is_duplicate, is_advanced) };
+        let reorder = if self.sack { self.find_losses(now) } else { self.find_loss_by_duplicates(now, is_advanced) };
         let has_new_loss = self.counts.lost > lost_before;
-        let flight = self.sending.board.in_flight();
+        let flight = self.flight();
         match self.phase {
-            Phase::Recovery(_) => self.congestion.on_recovery_ack(delivery.bytes, flight, is_advanced && !has_new_loss),
+            Phase::Recovery(_) => {
+                self.congestion.on_recovery_ack(delivery.bytes, flight, is_advanced && !has_new_loss);
+                if has_new_loss && !self.sack {
+                    self.congestion.allow_segment(flight);
+                }
+            }
             Phase::Open | Phase::Loss(_) if is_advanced => {
                 let acked = Acked {
                     bytes: (ack - before) as usize,
@@ -100,13 +108,20 @@ impl Connection {
         if self.sack {
             let at = |wire| sending.origin.position(wire, ack);
             let blocks = header.options.sack.map(|block| block.map(|(start, end)| (at(start), at(end))));
-            for (index, (start, end)) in blocks.iter().enumerate().filter_map(|(index, block)| Some((index, (*block)?)))
-            {
-                let is_within_next = blocks[1].is_some_and(|next| next.0 <= start && end <= next.1);
-                // RFC 2883, section 4: the first block tells of what came twice.
-                if index == 0 && start < end && (end <= ack || is_within_next) {
-                    is_doubled = end > START;
-                } else if start >= ack && start < end && end <= sending.next {
+            let [first, second, _] = blocks;
+            // RFC 2883, section 4: the first block may tell of what came twice.
+            is_doubled = first.is_some_and(|(start, end)| {
+                let is_within_second = second.is_some_and(|second| second.0 <= start && end <= second.1);
+                START < end && start < end && (end <= ack || is_within_second)
+            });
+            let mut new = blocks;
+            if is_doubled {
+                new[0] = None;
+            }
+            // In their order, so that what arrived in one piece of time is not taken for reordered.
+            new.sort_unstable();
+            for (start, end) in new.into_iter().flatten() {
+                if start >= ack && start < end && end <= sending.next {
                     sending.board.sack(start, end, &mut on_part);
                 }
             }
@@ -141,32 +156,31 @@ impl Connection {
         Some(sample)
     }
 
-    /// The Eifel detection (RFC 3522): the first acknowledgment after a time-out that echoes a stamp from before shows that nothing was lost.
+    /// The Eifel detection (RFC 3522): the first acknowledgment of more after a repair began that echoes a stamp from before it shows that nothing was lost, but late.
     fn undo_if_spurious(&mut self, header: &Header, is_advanced: bool) {
         let Some(stamp) = self.retransmit_stamp.filter(|_| is_advanced) else { return };
         self.retransmit_stamp = None;
         let echo = self.stamps.and(header.options.timestamps).map(|stamps| stamps.echo);
-        if matches!(self.phase, Phase::Loss(_)) && echo.is_some_and(|echo| (echo.wrapping_sub(stamp) as i32) < 0) {
-            self.congestion.undo_timeout();
+        if self.phase != Phase::Open && echo.is_some_and(|echo| (echo.wrapping_sub(stamp) as i32) < 0) {
+            self.congestion.undo();
             self.sending.board.mark_flying();
             self.phase = Phase::Open;
         }
     }
 
-    /// What a tail loss probe has shown (RFC 8985, section 7.4.2).
-    fn on_tail_probe_acknowledged(&mut self, now: Instant, ack: u64, is_doubled: bool) {
+    /// What a tail loss probe has shown (RFC 8985, section 7.4.2): if it repeated data, and neither a D-SACK nor a second acknowledgment shows that the peer had
+    /// that already, it has repaired a loss.
+    fn on_tail_probe_acknowledged(&mut self, ack: u64, is_doubled: bool, is_duplicate: bool) {
         let Some(probe) = self.tail_probe.filter(|probe| ack >= probe.end) else { return };
-        self.tail_probe = None;
-        // It repaired a loss, unless the peer had the original as well.
-        if probe.is_retransmission && !is_doubled && self.phase == Phase::Open && self.stamp_tells_repair(now) {
-            self.congestion.enter_recovery(self.send_mss());
-            self.congestion.leave_recovery();
+        if !probe.is_retransmission || is_doubled || is_duplicate && self.sending.board.sacked() == 0 {
+            self.tail_probe = None;
+        } else if ack > probe.end {
+            self.tail_probe = None;
+            if self.phase == Phase::Open {
+                self.congestion.enter_recovery(self.send_mss());
+                self.congestion.leave_recovery();
+            }
         }
-    }
-
-    /// Whether an acknowledgment of a probe came late enough for it to be the probe's.
-    fn stamp_tells_repair(&self, now: Instant) -> bool {
-        self.rtt.minimum().is_none_or(|minimum| now.since(self.sending.last_sent) >= minimum)
     }
 
     /// All that was in the network when repair began has arrived.
@@ -175,20 +189,20 @@ impl Connection {
             Phase::Recovery(until) if self.sending.una >= until => {
                 self.congestion.leave_recovery();
                 self.rack.on_recovered();
-                self.phase = Phase::Open;
+                (self.phase, self.duplicate_acks) = (Phase::Open, 0);
             }
-            Phase::Loss(until) if self.sending.una >= until => self.phase = Phase::Open,
+            Phase::Loss(until) if self.sending.una >= until => (self.phase, self.duplicate_acks) = (Phase::Open, 0),
             _ => {}
         }
     }
 
     /// Finds what was lost (RFC 8985, section 6.2, step 5). Returns when more can be said.
     pub(super) fn find_losses(&mut self, now: Instant) -> Option<Instant> {
+        let mss = self.send_mss();
         let board = &mut self.sending.board;
         if self.phase == Phase::Open && board.sacked() == 0 {
             return None;
         }
-        let mss = usize::from(self.peer_mss);
         let is_loss_sure = self.phase != Phase::Open || board.sacked() >= usize::from(DUPLICATES) * mss;
         let window = self.rack.window(self.rtt.minimum(), self.rtt.smoothed(), is_loss_sure);
         let mut later = None;
@@ -201,35 +215,49 @@ impl Connection {
             }
             None => false,
         });
-        self.on_lost(lost);
+        self.on_lost(now, lost);
         later
     }
 
     /// Bytes were found to be lost: repair begins if it has not.
-    fn on_lost(&mut self, lost: usize) {
+    fn on_lost(&mut self, now: Instant, lost: usize) {
         self.counts.lost += lost as u64;
         if lost > 0 && self.phase == Phase::Open {
             let outstanding = (self.sending.next - self.sending.una) as usize;
             self.congestion.enter_recovery(outstanding);
-            let flight = self.sending.board.in_flight();
+            let flight = self.flight();
             self.congestion.on_recovery_ack(0, flight, false);
             self.phase = Phase::Recovery(self.sending.next);
+            self.retransmit_stamp = Some(self.stamp_clock(now));
             (self.tail_probe, self.due.tail_probe) = (None, false);
         }
     }
 
-    /// NewReno (RFC 6582), for peers without SACK.
-    fn count_duplicates(&mut self, is_duplicate: bool, is_advanced: bool) -> Option<Instant> {
+    /// Without SACK each duplicate acknowledgment tells that a segment has arrived; an acknowledgment of more takes those into account that it covers. Returns the bytes
+    /// that were delivered by this one.
+    fn count_duplicates(&mut self, is_duplicate: bool, acked: usize) -> usize {
+        let mss = self.send_mss();
         if is_duplicate {
-            self.duplicate_acks = self.duplicate_acks.saturating_add(1);
-        } else if is_advanced {
+            let most = self.sending.board.in_flight() / mss;
+            self.duplicate_acks = self.duplicate_acks.saturating_add(1).min(u16::try_from(most).unwrap_or(u16::MAX));
+            return mss;
+        }
+        // The first segment of it is the one that was missing.
+        let covered = u16::try_from((acked / mss).saturating_sub(1)).unwrap_or(u16::MAX).min(self.duplicate_acks);
+        self.duplicate_acks -= covered;
+        if acked > 0 && self.phase == Phase::Open {
             self.duplicate_acks = 0;
         }
+        acked.saturating_sub(usize::from(covered) * mss)
+    }
+
+    /// NewReno (RFC 6582), for peers without SACK.
+    fn find_loss_by_duplicates(&mut self, now: Instant, is_advanced: bool) -> Option<Instant> {
         let is_partial = is_advanced && matches!(self.phase, Phase::Recovery(_));
         if is_partial || self.duplicate_acks == DUPLICATES && self.phase == Phase::Open {
             let mss = self.send_mss();
             let lost = self.sending.board.mark_head_lost(mss);
-            self.on_lost(lost);
+            self.on_lost(now, lost);
         }
         None
     }

@@ -29,7 +29,7 @@ pub(crate) struct Congestion {
     /// Acknowledged bytes that have not yet become growth, times the window.
     credit: u64,
     recovery: Recovery,
-    /// The state before the last time-out, which is restored if that was spurious.
+    /// Window, threshold and plateau before the last reduction, to which they return if that was for nothing.
     before: Option<(usize, usize, usize)>,
 }
 
@@ -187,6 +187,11 @@ impl Congestion {
         self.window = (flight + may_send.max(least)).max(self.mss);
     }
 
+    /// One more segment may go, whatever is in flight.
+    pub fn allow_segment(&mut self, flight: usize) {
+        self.window = self.window.max(flight + self.mss);
+    }
+
     /// All that was in flight when a loss was found has arrived.
     pub fn leave_recovery(&mut self) {
         self.set_window(self.threshold);
@@ -200,14 +205,13 @@ impl Congestion {
     /// A retransmission time-out: back to one segment (RFC 5681, section 3.1). Only the `is_first` of several reduces the threshold.
     pub fn on_timeout(&mut self, is_first: bool) {
         if is_first {
-            self.before = Some((self.window, self.threshold, self.plateau));
             self.reduce();
         }
         self.window = self.mss;
     }
 
-    /// The last time-out was spurious: the original was delivered late.
-    pub fn undo_timeout(&mut self) {
+    /// The last reduction was for nothing: what was believed lost was only late.
+    pub fn undo(&mut self) {
         if let Some((window, threshold, plateau)) = self.before.take() {
             self.window = self.window.max(window);
             self.threshold = self.threshold.max(threshold);
@@ -224,6 +228,7 @@ impl Congestion {
     }
 
     fn reduce(&mut self) {
+        self.before = Some((self.window, self.threshold, self.plateau));
         // Fast convergence (RFC 9438, section 4.7): a flow that did not reach its last plateau makes room for others.
         self.plateau = if self.window < self.plateau { self.window / 20 * 17 } else { self.window };
         self.threshold = (self.window / BETA.1 * BETA.0).max(2 * self.mss);
@@ -322,7 +327,7 @@ mod tests {
         congestion.on_timeout(true);
         congestion.on_timeout(false);
         assert_eq!(congestion.window(), MSS);
-        congestion.undo_timeout();
+        congestion.undo();
         assert_eq!(congestion.window(), 10 * MSS);
     }
 }

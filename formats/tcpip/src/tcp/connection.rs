@@ -108,6 +108,7 @@ pub(super) struct Sending {
     pub scale: u8,
     /// The end of the last segment that was shorter than an MSS.
     pub small_end: u64,
+    /// When data was sent last.
     pub last_sent: Instant,
 }
 
@@ -211,8 +212,9 @@ pub struct Connection {
     pub(super) rack: Rack,
     pub(super) phase: Phase,
     pub(super) tail_probe: Option<TailProbe>,
-    pub(super) duplicate_acks: u8,
-    /// The time stamp of the first retransmission after a time-out: an echo of an older one says that it was spurious (RFC 3522).
+    /// Without SACK: segments that have arrived after a gap, as duplicate acknowledgments tell.
+    pub(super) duplicate_acks: u16,
+    /// The time stamp of the first retransmission of a repair: an echo of an older one says that it was for nothing (RFC 3522).
     pub(super) retransmit_stamp: Option<u32>,
     pub(super) timers: Timers,
     /// When challenges were last counted from, and how many since (RFC 5961, section 7).
@@ -358,6 +360,17 @@ impl Connection {
     pub(super) fn send_mss(&self) -> usize {
         let options = if self.stamps.is_some() { 12 } else { 0 };
         usize::from(self.peer_mss.min(self.receive_mss())) - options
+    }
+
+    /// Bytes of data in the longest segment that the peer can send.
+    pub(super) fn longest_received(&self) -> usize {
+        usize::from(self.receive_mss()) - if self.stamps.is_some() { 12 } else { 0 }
+    }
+
+    /// Bytes in the network.
+    pub(super) fn flight(&self) -> usize {
+        let arrived = if self.sack { 0 } else { usize::from(self.duplicate_acks) * self.send_mss() };
+        self.sending.board.in_flight().saturating_sub(arrived)
     }
 
     /// The two ends.

@@ -283,12 +283,13 @@ impl Connection {
 
     /// Keeps data that begins at or after what was received in order. False if there is no memory, so that it must come again.
     fn store(&mut self, now: Instant, first: u64, data: &[u8]) -> bool {
+        let longest = self.longest_received();
         let receiving = &mut self.receiving;
         let last = first + data.len() as u64;
         if !receiving.is_shut && receiving.stream.write(first, data).is_err() {
             return false;
         }
-        receiving.mss = receiving.mss.max(data.len().min(self.mtu));
+        receiving.mss = receiving.mss.max(data.len().min(longest));
         if first > receiving.next {
             if receiving.assembler.add(first, last) == Added::Repeated {
                 receiving.duplicate = Some((first, last));

@@ -62,7 +62,7 @@ impl Connection {
         }
         if self.due.reset {
             self.due.reset = false;
-            return self.emit_reset(now, offload, packet);
+            return self.emit_reset(offload, packet);
         }
         match self.state {
             State::Closed => None,
@@ -101,14 +101,13 @@ impl Connection {
     }
 
     /// A header of this connection that acknowledges what was received.
-    fn header(&mut self, now: Instant, position: u64, options: Options) -> Header {
+    fn header(&mut self, position: u64, options: Options) -> Header {
         let window = self.offer_window();
         let receiving = &mut self.receiving;
         receiving.acked = receiving.next;
         self.due.ack = false;
         self.timers.delayed_ack = None;
         self.counts.segments_out += 1;
-        self.sending.last_sent = now;
         Header {
             source_port: self.endpoints.local.port(),
             destination_port: self.endpoints.remote.port(),
@@ -164,7 +163,7 @@ impl Connection {
             timestamps: self.stamps.map(|stamps| Timestamps { value: self.stamp_clock(now), echo: stamps.recent }),
             ..Options::default()
         };
-        let mut header = self.header(now, START, options);
+        let mut header = self.header(START, options);
         header.syn = true;
         if !is_answer {
             header.acknowledgment = None;
@@ -172,22 +171,20 @@ impl Connection {
         // Its window is not scaled.
         let window = self.receiving.buffer.min(usize::from(u16::MAX));
         header.window = window as u16;
-        if is_answer {
-            self.receiving.edge = self.receiving.edge.max(START + 1 + window as u64);
-        }
+        self.receiving.edge = self.receiving.edge.max(START + 1 + window as u64);
         self.arm_resend(now, None);
         self.emit(&header, 0, offload, packet)
     }
 
-    fn emit_reset(&mut self, now: Instant, offload: Offload, packet: &mut [u8]) -> Option<Transmission> {
-        let mut header = self.header(now, self.sending.next, Options::default());
+    fn emit_reset(&mut self, offload: Offload, packet: &mut [u8]) -> Option<Transmission> {
+        let mut header = self.header(self.sending.next, Options::default());
         header.rst = true;
         self.emit(&header, 0, offload, packet)
     }
 
     fn emit_bare(&mut self, now: Instant, offload: Offload, packet: &mut [u8], at: u64) -> Option<Transmission> {
         let options = self.options(now);
-        let header = self.header(now, at, options);
+        let header = self.header(at, options);
         self.emit(&header, 0, offload, packet)
     }
 
@@ -222,7 +219,7 @@ impl Connection {
                 (whole - whole % payload).max(payload)
             }
         };
-        let flight = self.sending.board.in_flight();
+        let flight = self.flight();
         let room = self.congestion.window().saturating_sub(flight);
         if self.sending.board.lost() > 0 && room > 0 {
             let most = most.min((room - room % payload).max(payload));
@@ -318,13 +315,22 @@ impl Connection {
         if is_again {
             self.sending.board.retransmitted(start, end, now);
             self.counts.retransmitted += end - start;
+            if start == self.sending.una {
+                // Its answer takes a round trip from now.
+                self.timers.base = now;
+            }
         } else {
-            // Without memory it is sent when there is some: the time-out of what is in the network, or the owner, asks again.
-            self.sending.board.push(start, end, now).ok()?;
+            if self.sending.board.push(start, end, now).is_err() {
+                // It is sent when there is memory again.
+                let at = now + self.retransmission_timeout();
+                self.timers.resend.get_or_insert((Resend::Window, at));
+                return None;
+            }
         }
+        self.sending.last_sent = now;
         let payload = self.segment_payload();
         let options = self.options(now);
-        let mut header = self.header(now, start, options);
+        let mut header = self.header(start, options);
         let sending = &mut self.sending;
         let data_end = end.min(sending.written);
         let data_start = start.max(START + 1).min(data_end);
@@ -347,7 +353,7 @@ impl Connection {
         if matches!(self.phase, Phase::Recovery(_)) {
             self.congestion.on_sent_in_recovery((end - start) as usize);
         }
-        if !is_again || self.timers.resend.is_none() {
+        if !is_again || start == self.sending.una {
             self.arm_resend(now, None);
         }
         let sent = self.emit(&header, count, offload, packet)?;

@@ -95,6 +95,8 @@ pub struct Scenario {
     pub programs: [Program; 2],
     pub mtu: usize,
     pub segmentation: Segmentation,
+    /// Long segments arrive as they were sent, as if a device had joined their pieces again.
+    pub joins: bool,
     /// The initial sequence numbers.
     pub sequences: [u32; 2],
     /// SACK, time stamps and window scaling are taken out of SYNs.
@@ -111,6 +113,7 @@ impl Default for Scenario {
             programs: [Program::default(); 2],
             mtu: 1500,
             segmentation: Segmentation::None,
+            joins: false,
             sequences: [1000, 77],
             is_plain: false,
             opens_at_once: false,
@@ -303,6 +306,7 @@ impl World {
             self.outcome.held_most = self.outcome.held_most.max(connection.held_bytes());
             let offload = Offload { checksum: OutgoingChecksum::Full, segmentation: self.scenario.segmentation };
             let Some(sent) = connection.transmit(self.now, offload, &mut self.packet) else { return };
+            let sent = if self.scenario.joins { Transmission { segment_payload: None, ..sent } } else { sent };
             for packet in cut(&self.packet[..sent.len], sent, index) {
                 self.send(1 - index, packet);
             }
