@@ -1,26 +1,101 @@
-//! Network devices, as netdevice(7) shows them: there is the loopback device and no other.
+//! [`Device`]: a network device as programs are told of it, and what netdevice(7) tells: the loopback device is the first, then there are the [interfaces](super::interface).
+
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use frame::Cx;
 use linux_raw_sys::ioctl;
+use tcpip::ip::Prefix;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::credentials::Capability;
 use crate::error::Errno;
 use crate::fs::VfsCaller;
+use crate::net::interface::{self, Interface};
 use crate::step::Step;
 use crate::user_memory::{Argument, UserOut};
 
 /// The loopback device's number.
 pub const INDEX: i32 = 1;
 /// Its name.
-pub const NAME: &[u8] = b"lo";
+const NAME: &str = "lo";
 /// The most that it carries at once.
-pub const MTU: i32 = 65536;
-/// IFF_UP, IFF_LOOPBACK and IFF_RUNNING.
-pub const FLAGS: u16 = 0x1 | 0x8 | 0x40;
-/// ARPHRD_LOOPBACK.
-pub const HARDWARE: u16 = 772;
-const QUEUE_LENGTH: i32 = 1000;
+const MTU: i32 = 65536;
+/// IFF_UP, IFF_BROADCAST, IFF_LOOPBACK, IFF_RUNNING and IFF_MULTICAST.
+const UP: u16 = 0x1;
+const BROADCAST: u16 = 0x2;
+const LOOPBACK: u16 = 0x8;
+const RUNNING: u16 = 0x40;
+const MULTICAST: u16 = 0x1000;
+/// ARPHRD_LOOPBACK and ARPHRD_ETHER.
+const OF_LOOPBACK: u16 = 772;
+const OF_ETHERNET: u16 = 1;
+/// How many packets wait to be sent at most.
+pub const QUEUE_LENGTH: i32 = 1000;
+
+/// A network device.
+pub struct Device {
+    /// Its number.
+    pub index: i32,
+    /// Its name.
+    pub name: &'static str,
+    /// The most that it carries at once.
+    pub mtu: i32,
+    /// `IFF_*`.
+    pub flags: u16,
+    /// `ARPHRD_*`.
+    pub hardware: u16,
+    /// Its address on its link.
+    pub address: [u8; 6],
+    /// Its addresses, each with the length of its network.
+    pub addresses: Vec<Prefix>,
+}
+
+/// All devices.
+pub fn all(cx: &Cx) -> Vec<Device> {
+    let loopback = Device {
+        index: INDEX,
+        name: NAME,
+        mtu: MTU,
+        flags: UP | LOOPBACK | RUNNING,
+        hardware: OF_LOOPBACK,
+        address: [0; 6],
+        addresses: Vec::from([
+            Prefix::new(Ipv4Addr::LOCALHOST.into(), 8),
+            Prefix::new(Ipv6Addr::LOCALHOST.into(), 128),
+        ]),
+    };
+    let of_interface = |interface: &'static Interface| Device {
+        index: interface.index as i32,
+        name: &interface.name,
+        mtu: interface.card().mtu().into(),
+        flags: UP | BROADCAST | RUNNING | MULTICAST,
+        hardware: OF_ETHERNET,
+        address: interface.hardware().0,
+        addresses: interface.addresses(cx),
+    };
+    core::iter::once(loopback).chain(interface::all().map(of_interface)).collect()
+}
+
+impl Device {
+    /// Its first address of IPv4, and the length of its network.
+    fn v4(&self) -> Option<(Ipv4Addr, u8)> {
+        self.addresses.iter().find_map(|prefix| match prefix.address() {
+            IpAddr::V4(address) => Some((address, prefix.len_bits())),
+            IpAddr::V6(_) => None,
+        })
+    }
+
+    /// Whether it reaches this machine alone.
+    pub fn is_loopback(&self) -> bool {
+        self.flags & LOOPBACK != 0
+    }
+}
+
+/// The addresses of a network of IPv4 have these bits in common.
+pub fn mask(len: u8) -> Ipv4Addr {
+    u32::MAX.checked_shl(32 - u32::from(len.min(32))).unwrap_or(0).into()
+}
 
 /// `struct ifreq`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -40,46 +115,48 @@ struct List {
 }
 
 impl Request {
-    fn new(value: &[u8]) -> Self {
+    fn new(name: &str, value: &[u8]) -> Self {
         let mut request = Request { name: [0; 16], value: [0; 24] };
-        request.name[..NAME.len()].copy_from_slice(NAME);
+        request.name[..name.len()].copy_from_slice(name.as_bytes());
         request.value[..value.len()].copy_from_slice(value);
         request
     }
 
-    fn is_loopback(&self) -> bool {
+    fn is_for(&self, device: &Device) -> bool {
         let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(self.name.len());
         // Behind a colon is the name of one of the addresses of a device.
-        self.name[..end].split(|&byte| byte == b':').next() == Some(NAME)
+        self.name[..end].split(|&byte| byte == b':').next() == Some(device.name.as_bytes())
     }
 }
 
 /// An address as `struct sockaddr_in`.
-fn address(bytes: [u8; 4]) -> [u8; 16] {
+fn address(ip: Ipv4Addr) -> [u8; 16] {
     let mut address = [0; 16];
     address[0] = linux_raw_sys::net::AF_INET as u8;
-    address[4..8].copy_from_slice(&bytes);
+    address[4..8].copy_from_slice(&ip.octets());
     address
 }
 
 /// What a socket is asked about devices.
 ///
 /// # Errors
-/// ENODEV: there is no such device. EPERM, EOPNOTSUPP: to change them. ENOTTY. A fault.
+/// ENODEV: there is no such device. EADDRNOTAVAIL: it has no address. EPERM, EOPNOTSUPP: to change them. ENOTTY. A fault.
 pub fn ioctl(request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
     let memory = me.memory(cx)?;
     if request == ioctl::SIOCGIFCONF {
         let at = argument.in_out::<List>();
         let mut list = memory.read(at)?;
-        let size = size_of::<Request>() as i32;
-        if list.requests.is_null() {
-            list.len = size;
-        } else if list.len >= size {
-            memory.write(list.requests, &Request::new(&address([127, 0, 0, 1])))?;
-            list.len = size;
-        } else {
-            list.len = 0;
+        let size = size_of::<Request>();
+        let devices = all(cx);
+        let with_address = devices.iter().filter_map(|device| Some((device.name, device.v4()?.0)));
+        let mut requests = Vec::from_iter(with_address.map(|(name, ip)| Request::new(name, &address(ip))));
+        if !list.requests.is_null() {
+            requests.truncate(usize::try_from(list.len).unwrap_or(0) / size);
+            for (number, request) in requests.iter().enumerate() {
+                memory.write(list.requests.add(number), request)?;
+            }
         }
+        list.len = (requests.len() * size) as i32;
         memory.write(at, &list)?;
         return Ok(0);
     }
@@ -108,28 +185,30 @@ pub fn ioctl(request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> S
     let given = memory.read(at)?;
     if request == ioctl::SIOCGIFNAME {
         let index = i32::from_le_bytes([given.value[0], given.value[1], given.value[2], given.value[3]]);
-        if index != INDEX {
-            return Err(Errno::ENODEV.into());
-        }
-        memory.write(at, &Request { value: given.value, ..Request::new(&[]) })?;
+        let devices = all(cx);
+        let device = devices.iter().find(|device| device.index == index).ok_or(Errno::ENODEV)?;
+        memory.write(at, &Request { value: given.value, ..Request::new(device.name, &[]) })?;
         return Ok(0);
     }
-    if !given.is_loopback() {
-        return Err(Errno::ENODEV.into());
-    }
+    let devices = all(cx);
+    let device = devices.iter().find(|device| given.is_for(device)).ok_or(Errno::ENODEV)?;
+    let v4 = || device.v4().ok_or(Errno::EADDRNOTAVAIL);
     let mut answer = given;
     let mut put = |bytes: &[u8]| answer.value[..bytes.len()].copy_from_slice(bytes);
     match request {
-        ioctl::SIOCGIFFLAGS => put(&FLAGS.to_le_bytes()),
-        ioctl::SIOCGIFADDR | ioctl::SIOCGIFDSTADDR => put(&address([127, 0, 0, 1])),
-        ioctl::SIOCGIFNETMASK => put(&address([255, 0, 0, 0])),
-        ioctl::SIOCGIFBRDADDR => put(&address([0; 4])),
-        ioctl::SIOCGIFMTU => put(&MTU.to_le_bytes()),
-        ioctl::SIOCGIFINDEX => put(&INDEX.to_le_bytes()),
+        ioctl::SIOCGIFFLAGS => put(&device.flags.to_le_bytes()),
+        ioctl::SIOCGIFADDR | ioctl::SIOCGIFDSTADDR => put(&address(v4()?.0)),
+        ioctl::SIOCGIFNETMASK => put(&address(mask(v4()?.1))),
+        ioctl::SIOCGIFBRDADDR if device.is_loopback() => put(&address(Ipv4Addr::UNSPECIFIED)),
+        ioctl::SIOCGIFBRDADDR => {
+            let (ip, len) = v4()?;
+            put(&address((u32::from(ip) | !u32::from(mask(len))).into()));
+        }
+        ioctl::SIOCGIFMTU => put(&device.mtu.to_le_bytes()),
+        ioctl::SIOCGIFINDEX => put(&device.index.to_le_bytes()),
         ioctl::SIOCGIFTXQLEN => put(&QUEUE_LENGTH.to_le_bytes()),
         ioctl::SIOCGIFHWADDR => {
-            put(&[0; 16]);
-            put(&HARDWARE.to_le_bytes());
+            put(&[&device.hardware.to_le_bytes()[..], &device.address, &[0; 8]].concat());
         }
         ioctl::SIOCGIFMETRIC => put(&[0; 4]),
         _ => put(&[0; 24]),
@@ -138,7 +217,7 @@ pub fn ioctl(request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> S
     Ok(0)
 }
 
-/// Has the loopback device be up, as it always is.
+/// Has a device be up, as they always are.
 ///
 /// # Errors
 /// EPERM: the caller may not change devices, or wants it to be down. ENODEV. A fault.
@@ -147,11 +226,11 @@ fn bring_up(argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
     if !me.credentials(cx)?.lock(cx).has(Capability::NetAdmin) {
         return Err(Errno::EPERM.into());
     }
-    if !given.is_loopback() {
+    if !all(cx).iter().any(|device| given.is_for(device)) {
         return Err(Errno::ENODEV.into());
     }
     let flags = u16::from_le_bytes([given.value[0], given.value[1]]);
-    if flags & FLAGS & 1 == 0 { Err(Errno::EPERM.into()) } else { Ok(0) }
+    if flags & UP == 0 { Err(Errno::EPERM.into()) } else { Ok(0) }
 }
 
 /// Whether a request changes a device.

@@ -6,7 +6,7 @@
 //! | AF_INET, AF_INET6 | [`inet`] |
 //! | AF_NETLINK | [`netlink`] |
 
-mod devices;
+pub mod devices;
 pub mod inet;
 pub mod interface;
 mod message;

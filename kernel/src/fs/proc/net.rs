@@ -2,16 +2,22 @@
 //!
 //! There is one network, so unlike on Linux the files are the machine's, and each process has a link to them. The lists of sockets are made a table at a time.
 
+use core::net::{IpAddr, Ipv4Addr};
+use core::sync::atomic::Ordering;
+
 use frame::Cx;
 
 use super::text::Text;
 use super::{Entry, Target, directory, text};
 use crate::current::Current;
+use crate::drivers::virtio::net::Traffic;
 use crate::error::Result;
+use crate::net::devices::mask;
 use crate::net::inet::datagram::Kind;
 use crate::net::inet::listing::{Family, Listing, Row, V4, V6};
 use crate::net::inet::options::MOST_BUFFER;
 use crate::net::inet::ports::{EPHEMERAL, FIRST_UNPRIVILEGED};
+use crate::net::interface;
 
 /// `/proc/net`.
 pub const ENTRIES: &[Entry] = &[
@@ -30,11 +36,8 @@ pub const ENTRIES: &[Entry] = &[
     text("protocols", protocols),
     text("raw", |text, _, _, cx| sockets(text, Listing::Datagram(Kind::Raw), V4, cx)),
     text("raw6", |text, _, _, cx| sockets(text, Listing::Datagram(Kind::Raw), V6, cx)),
-    text("route", |text, _, _, _| {
-        let head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT";
-        text.add(format_args!("{head:<127}\n"));
-        Ok(())
-    }),
+    text("pnp", name_servers),
+    text("route", routes),
     text("tcp", |text, _, _, cx| sockets(text, Listing::Tcp, V4, cx)),
     text("tcp6", |text, _, _, cx| sockets(text, Listing::Tcp, V6, cx)),
     text("udp", |text, _, _, cx| sockets(text, Listing::Datagram(Kind::Udp), V4, cx)),
@@ -46,7 +49,7 @@ fn line(text: &mut Text, line: &str) -> Result<()> {
     Ok(())
 }
 
-/// The loopback device, which counts nothing: no packets are made.
+/// What has gone through devices. The loopback device counts nothing: no packets are made.
 fn devices(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
     line(text, "Inter-|   Receive                                                |  Transmit")?;
     line(
@@ -56,7 +59,58 @@ fn devices(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result
     line(
         text,
         "    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0",
-    )
+    )?;
+    for interface in interface::all() {
+        let (received, sent) = interface.card().traffic();
+        let counts = |traffic: &Traffic| {
+            [&traffic.bytes, &traffic.frames, &traffic.dropped].map(|count| count.load(Ordering::Relaxed))
+        };
+        let ([in_bytes, in_frames, in_lost], [out_bytes, out_frames, out_lost]) = (counts(received), counts(sent));
+        text.add(format_args!(
+            "{:>6}: {in_bytes:>7} {in_frames:>7}    0 {in_lost:>4}    0     0          0         0 {out_bytes:>8} {out_frames:>7}    0 {out_lost:>4}    0     0       0          0\n",
+            interface.name
+        ));
+    }
+    Ok(())
+}
+
+/// The routes of IPv4, as numbers in hexadecimal in the machine's order of bytes.
+fn routes(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    /// RTF_UP and RTF_GATEWAY.
+    const UP: u16 = 1;
+    const GATEWAY: u16 = 2;
+    let head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT";
+    text.add(format_args!("{head:<127}\n"));
+    let word = |ip: Ipv4Addr| u32::from_le_bytes(ip.octets());
+    let mut add = |name: &str, target: Ipv4Addr, gateway: Ipv4Addr, flags: u16, len: u8| {
+        let (target, gateway, mask) = (word(target), word(gateway), word(mask(len)));
+        let line = alloc::format!("{name}\t{target:08X}\t{gateway:08X}\t{flags:04X}\t0\t0\t0\t{mask:08X}\t0\t0\t0");
+        text.add(format_args!("{line:<127}\n"));
+    };
+    for route in interface::routes(cx) {
+        let name = interface::all().find(|interface| interface.index == route.interface);
+        if let (Some(interface), IpAddr::V4(target), Some(IpAddr::V4(gateway))) =
+            (name, route.prefix.address(), route.gateway)
+        {
+            add(&interface.name, target, gateway, UP | GATEWAY, route.prefix.len_bits());
+        }
+    }
+    for interface in interface::all() {
+        for prefix in interface.addresses(cx) {
+            let IpAddr::V4(own) = prefix.address() else { continue };
+            let network = u32::from(own) & u32::from(mask(prefix.len_bits()));
+            add(&interface.name, network.into(), Ipv4Addr::UNSPECIFIED, UP, prefix.len_bits());
+        }
+    }
+    Ok(())
+}
+
+/// The servers of names that networks have told of, as in a resolv.conf(5).
+fn name_servers(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    for server in interface::all().flat_map(|interface| interface.name_servers(cx)) {
+        text.add(format_args!("nameserver {server}\n"));
+    }
+    Ok(())
 }
 
 fn routes_v6(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {

@@ -122,7 +122,7 @@ impl NetlinkSocket {
             // It goes whole or not at all: this says which page is missing.
             request.extend_from_slice(&from.take(len - request.len())?);
         }
-        let answers = route::answers(&request, port);
+        let answers = route::answers(&request, port, cx);
         {
             let mut state = self.state.lock(cx);
             let room = MOST_ANSWERS - state.answers.len();
