@@ -7,6 +7,7 @@ use crate::time::{Duration, Instant, earlier};
 
 use super::connection::{Connection, Phase, State};
 use super::rtt::LONGEST_RTO;
+use super::scoreboard::Fate;
 use super::settings::Error;
 
 /// How long a corked segment waits.
@@ -48,7 +49,8 @@ pub(super) struct Timers {
     /// When a segment of the peer came last.
     pub heard: Instant,
     /// Keep-alive probes that are not answered, and when the last was sent.
-    pub keep_alive: (u8, Instant),
+    pub keep_alive_probes: u8,
+    pub keep_alive_sent: Instant,
 }
 
 impl Timers {
@@ -63,7 +65,8 @@ impl Timers {
             backoff: 0,
             unanswered: 0,
             heard: now,
-            keep_alive: (0, now),
+            keep_alive_probes: 0,
+            keep_alive_sent: now,
         }
     }
 
@@ -127,8 +130,11 @@ impl Connection {
         let is_idle = self.sending.board.is_empty()
             && self.sending.next >= self.sending.written
             && matches!(self.state, State::Established | State::CloseWait | State::FinWait2);
-        let (count, last) = self.timers.keep_alive;
-        is_idle.then(|| if count == 0 { self.timers.heard + keep_alive.idle } else { last + keep_alive.interval })
+        let timers = &self.timers;
+        is_idle.then(|| match timers.keep_alive_probes {
+            0 => timers.heard + keep_alive.idle,
+            _ => timers.keep_alive_sent + keep_alive.interval,
+        })
     }
 
     fn user_timeout_at(&self) -> Option<Instant> {
@@ -178,7 +184,7 @@ impl Connection {
 
     fn on_keep_alive(&mut self, now: Instant) {
         let Some(keep_alive) = self.settings.keep_alive else { return };
-        let (count, _) = self.timers.keep_alive;
+        let count = self.timers.keep_alive_probes;
         let is_over = match self.settings.user_timeout {
             Some(timeout) => count > 0 && now.since(self.timers.heard) >= timeout,
             None => count >= keep_alive.count,
@@ -190,7 +196,7 @@ impl Connection {
             return;
         }
         self.due.probe = true;
-        self.timers.keep_alive = (count.saturating_add(1), now);
+        (self.timers.keep_alive_probes, self.timers.keep_alive_sent) = (count.saturating_add(1), now);
     }
 
     /// A retransmission time-out (RFC 6298, section 5; RFC 5681, section 3.1).
@@ -205,7 +211,7 @@ impl Connection {
         }
         self.timers.backoff = self.timers.backoff.saturating_add(1);
         let board = &mut self.sending.board;
-        if board.parts().next().is_some_and(|part| part.fate == super::scoreboard::Fate::Sacked) {
+        if board.parts().next().is_some_and(|part| part.fate == Fate::Sacked) {
             board.forget_sacks();
         }
         self.counts.lost += board.mark_lost(|_| true) as u64;
