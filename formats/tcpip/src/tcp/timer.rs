@@ -1,6 +1,6 @@
 //! The timers of a connection: when the next of them is due, and what happens then.
 //!
-//! One of four runs for what was sent: the retransmission time-out, the tail loss probe, RACK's reordering timer, or the probe of a closed window. The others
+//! One runs for what was sent or is to be: the retransmission time-out, the tail loss probe, RACK's reordering timer, the probe of a closed window, or another try. The others
 //! are the delayed acknowledgment, the cork, keep-alive, and the end of TIME-WAIT or of FIN-WAIT-2.
 
 use crate::time::{Duration, Instant, earlier};
@@ -14,6 +14,8 @@ use super::settings::Error;
 pub(super) const CORK: Duration = Duration::from_millis(200);
 /// How much later the peer may acknowledge a lone segment (RFC 8985, section 7.2).
 const PEERS_DELAY: Duration = Duration::from_millis(50);
+/// How long what could not be sent for want of memory waits.
+const WITHOUT_MEMORY: Duration = Duration::from_millis(100);
 /// No probe comes sooner.
 const SHORTEST_PROBE: Duration = Duration::from_millis(2);
 
@@ -28,6 +30,8 @@ pub(super) enum Resend {
     Reorder,
     /// The probe of a closed window (RFC 9293, section 3.8.6.1).
     Window,
+    /// Another try of what could not be sent for want of memory, while nothing is in the network.
+    Memory,
 }
 
 /// All timers.
@@ -85,7 +89,7 @@ impl Connection {
     /// Sets the timer of what was sent, after something was sent or acknowledged. `reorder` is when RACK will know more.
     pub(super) fn arm_resend(&mut self, now: Instant, reorder: Option<Instant>) {
         if self.sending.board.is_empty() {
-            if !matches!(self.timers.resend, Some((Resend::Window, _))) {
+            if !matches!(self.timers.resend, Some((Resend::Window | Resend::Memory, _))) {
                 self.timers.resend = None;
             }
             self.timers.outstanding_since = None;
@@ -100,6 +104,11 @@ impl Connection {
                 _ => (Resend::Timeout, timeout),
             },
         });
+    }
+
+    /// There was no memory to send something: it is tried again, at the latest some time from now.
+    pub(super) fn try_later(&mut self, now: Instant) {
+        self.timers.resend.get_or_insert((Resend::Memory, now + WITHOUT_MEMORY));
     }
 
     /// How long after now a tail loss probe is due; `None` if there is to be none.
@@ -172,6 +181,7 @@ impl Connection {
                 self.arm_resend(now, reorder);
             }
             Some((Resend::Window, _)) => self.on_closed_window(now),
+            Some((Resend::Memory, _)) => self.timers.resend = None,
             None => {}
         }
     }
