@@ -98,7 +98,7 @@ fn peers_without_options_are_served() {
         let outcome =
             run(Scenario { seed, link, programs: [sends(bytes), sends(bytes)], is_plain: true, ..Scenario::default() });
         report(&format!("plain, lost {lost}"), bytes, &outcome);
-        assert!(outcome.stall <= Duration::from_secs(10), "{outcome:?}");
+        assert!(outcome.stall <= Duration::from_secs(4), "{outcome:?}");
     }
 }
 
