@@ -170,4 +170,14 @@ mod tests {
         packet[13] ^= 4;
         assert_eq!(Packet::parse(&packet, Checksum::Verify), Err(Malformed));
     }
+
+    #[test]
+    fn a_packet_cannot_come_from_this_host_or_from_a_group() {
+        let own = ends(false).1;
+        for source in ["127.0.0.1", "224.0.0.1", "255.255.255.255"] {
+            let mut packet = [0; 30];
+            IpHeader::new(source.parse().unwrap(), own, 6).emit(&mut packet, 10).unwrap();
+            assert_eq!(Packet::parse(&packet, Checksum::Verify), Err(Malformed));
+        }
+    }
 }

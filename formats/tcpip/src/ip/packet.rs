@@ -51,12 +51,12 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads an IP packet of either version.
+    /// Reads an IP packet of either version that came through a device.
     ///
     /// # Errors
     ///
-    /// A length, the version or the header's checksum is wrong, the source is no single host, an extension header forbids to go on, or a fragment lies outside of
-    /// what a datagram can be.
+    /// A length, the version or the header's checksum is wrong, the source is no single host, an address is one of this host alone, an extension header forbids to go on,
+    /// or a fragment lies outside of what a datagram can be.
     pub fn parse(bytes: &'a [u8], checksum: Checksum) -> Result<Packet<'a>, Malformed> {
         let packet = match bytes.first().map(|first| first >> 4) {
             Some(4) => Packet::parse_v4(bytes, checksum)?,
@@ -67,12 +67,14 @@ impl<'a> Packet<'a> {
             IpAddr::V4(source) => !source.is_multicast() && source != Ipv4Addr::BROADCAST,
             IpAddr::V6(source) => !source.is_multicast(),
         };
+        // RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.3.
+        let is_from_outside = !packet.source.is_loopback() && !packet.destination.is_loopback();
         let is_fragment_right = packet.fragment.is_none_or(|fragment| {
             fragment.offset + packet.payload.len() <= LONGEST_DATAGRAM
                 && !packet.payload.is_empty()
                 && (!fragment.has_more || packet.payload.len() % 8 == 0)
         });
-        if is_source_one_host && is_fragment_right { Ok(packet) } else { Err(Malformed) }
+        if is_source_one_host && is_from_outside && is_fragment_right { Ok(packet) } else { Err(Malformed) }
     }
 
     fn parse_v4(bytes: &'a [u8], checksum: Checksum) -> Result<Packet<'a>, Malformed> {

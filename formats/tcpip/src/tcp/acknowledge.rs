@@ -7,6 +7,7 @@ use super::connection::{Connection, Phase};
 use super::scoreboard::Part;
 use super::segment::Header;
 use super::sequence::START;
+use super::timer::Resend;
 
 /// Duplicate acknowledgments that mean a loss where there is no SACK (RFC 5681, section 3.2).
 const DUPLICATES: u16 = 3;
@@ -118,7 +119,7 @@ impl Connection {
             if is_doubled {
                 new[0] = None;
             }
-            // In their order, so that what arrived in one piece of time is not taken for reordered.
+            // In their order, so that what arrived together is not taken for reordered.
             new.sort_unstable();
             for (start, end) in new.into_iter().flatten() {
                 if start >= ack && start < end && end <= sending.next {
@@ -264,7 +265,6 @@ impl Connection {
 
     /// If the window is open, no probe of it is due.
     fn on_window(&mut self, now: Instant) {
-        use super::timer::Resend;
         if !self.sending.board.is_empty() || !matches!(self.timers.resend, Some((Resend::Window, _))) {
             return;
         }

@@ -218,7 +218,8 @@ pub struct Connection {
     pub(super) retransmit_stamp: Option<u32>,
     pub(super) timers: Timers,
     /// When challenges were last counted from, and how many since (RFC 5961, section 7).
-    pub(super) challenges: (Instant, u8),
+    pub(super) challenged_since: Instant,
+    pub(super) challenges: u8,
     pub(super) counts: Counts,
 }
 
@@ -287,7 +288,8 @@ impl Connection {
             duplicate_acks: 0,
             retransmit_stamp: None,
             timers: Timers::new(now),
-            challenges: (now, 0),
+            challenged_since: now,
+            challenges: 0,
             counts: Counts::default(),
         }
     }

@@ -108,7 +108,7 @@ impl Connection {
             return Verdict::Taken;
         }
         self.timers.heard = now;
-        self.timers.keep_alive.0 = 0;
+        self.timers.keep_alive_probes = 0;
         if header.rst {
             self.on_reset(now, start);
             return Verdict::Taken;
@@ -203,12 +203,11 @@ impl Connection {
 
     /// Acknowledges, if that was not done too often of late.
     pub(super) fn challenge(&mut self, now: Instant) {
-        let (since, count) = &mut self.challenges;
-        if now.since(*since) >= Duration::from_secs(1) {
-            (*since, *count) = (now, 0);
+        if now.since(self.challenged_since) >= Duration::from_secs(1) {
+            (self.challenged_since, self.challenges) = (now, 0);
         }
-        if *count < CHALLENGES {
-            *count += 1;
+        if self.challenges < CHALLENGES {
+            self.challenges += 1;
             self.due.ack = true;
         }
     }

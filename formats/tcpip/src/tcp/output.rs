@@ -148,7 +148,10 @@ impl Connection {
             return None;
         }
         if is_first {
-            self.sending.board.push(START, START + 1, now).ok()?;
+            if self.sending.board.push(START, START + 1, now).is_err() {
+                self.try_later(now);
+                return None;
+            }
             self.sending.next = START + 1;
             self.timers.base = now;
         } else {
@@ -321,9 +324,7 @@ impl Connection {
             }
         } else {
             if self.sending.board.push(start, end, now).is_err() {
-                // It is sent when there is memory again.
-                let at = now + self.retransmission_timeout();
-                self.timers.resend.get_or_insert((Resend::Window, at));
+                self.try_later(now);
                 return None;
             }
         }

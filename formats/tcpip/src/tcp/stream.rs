@@ -20,6 +20,8 @@ pub(crate) struct Stream {
     base: u64,
     /// An empty one is not allocated.
     chunks: VecDeque<Vec<u8>>,
+    /// How many chunks are allocated.
+    allocated: usize,
 }
 
 impl core::fmt::Debug for Stream {
@@ -32,7 +34,7 @@ impl core::fmt::Debug for Stream {
 impl Stream {
     /// One that begins at a position.
     pub fn new(start: u64) -> Self {
-        Stream { base: start - start % CHUNK_BYTES as u64, chunks: VecDeque::new() }
+        Stream { base: start - start % CHUNK_BYTES as u64, chunks: VecDeque::new(), allocated: 0 }
     }
 
     /// The slot and the place within its chunk. `None`: before what is kept.
@@ -56,6 +58,7 @@ impl Stream {
         if chunk.is_empty() {
             chunk.try_reserve_exact(CHUNK_BYTES).map_err(|_| OutOfMemory)?;
             chunk.resize(CHUNK_BYTES, 0);
+            self.allocated += 1;
         }
         let end = CHUNK_BYTES.min(within.saturating_add(most));
         Ok(&mut chunk[within..end])
@@ -105,9 +108,10 @@ impl Stream {
     pub fn discard(&mut self, to: u64, is_end: bool) {
         if is_end {
             self.chunks.clear();
+            self.allocated = 0;
         }
         while !self.chunks.is_empty() && to >= self.base + CHUNK_BYTES as u64 {
-            self.chunks.pop_front();
+            self.allocated -= usize::from(self.chunks.pop_front().is_some_and(|chunk| !chunk.is_empty()));
             self.base += CHUNK_BYTES as u64;
         }
         if self.chunks.is_empty() {
@@ -120,7 +124,7 @@ impl Stream {
 
     /// Bytes of memory that it holds.
     pub fn held_bytes(&self) -> usize {
-        self.chunks.iter().map(Vec::capacity).sum::<usize>() + self.chunks.capacity() * size_of::<Vec<u8>>()
+        self.allocated * CHUNK_BYTES + self.chunks.capacity() * size_of::<Vec<u8>>()
     }
 }
 

@@ -1,18 +1,21 @@
 //! The timers of a connection: when the next of them is due, and what happens then.
 //!
-//! One of four runs for what was sent: the retransmission time-out, the tail loss probe, RACK's reordering timer, or the probe of a closed window. The others
+//! One runs for what was sent or is to be: the retransmission time-out, the tail loss probe, RACK's reordering timer, the probe of a closed window, or another try. The others
 //! are the delayed acknowledgment, the cork, keep-alive, and the end of TIME-WAIT or of FIN-WAIT-2.
 
 use crate::time::{Duration, Instant, earlier};
 
 use super::connection::{Connection, Phase, State};
 use super::rtt::LONGEST_RTO;
+use super::scoreboard::Fate;
 use super::settings::Error;
 
 /// How long a corked segment waits.
 pub(super) const CORK: Duration = Duration::from_millis(200);
 /// How much later the peer may acknowledge a lone segment (RFC 8985, section 7.2).
 const PEERS_DELAY: Duration = Duration::from_millis(50);
+/// How long what could not be sent for want of memory waits.
+const WITHOUT_MEMORY: Duration = Duration::from_millis(100);
 /// No probe comes sooner.
 const SHORTEST_PROBE: Duration = Duration::from_millis(2);
 
@@ -27,6 +30,8 @@ pub(super) enum Resend {
     Reorder,
     /// The probe of a closed window (RFC 9293, section 3.8.6.1).
     Window,
+    /// Another try of what could not be sent for want of memory, while nothing is in the network.
+    Memory,
 }
 
 /// All timers.
@@ -48,7 +53,8 @@ pub(super) struct Timers {
     /// When a segment of the peer came last.
     pub heard: Instant,
     /// Keep-alive probes that are not answered, and when the last was sent.
-    pub keep_alive: (u8, Instant),
+    pub keep_alive_probes: u8,
+    pub keep_alive_sent: Instant,
 }
 
 impl Timers {
@@ -63,7 +69,8 @@ impl Timers {
             backoff: 0,
             unanswered: 0,
             heard: now,
-            keep_alive: (0, now),
+            keep_alive_probes: 0,
+            keep_alive_sent: now,
         }
     }
 
@@ -82,7 +89,7 @@ impl Connection {
     /// Sets the timer of what was sent, after something was sent or acknowledged. `reorder` is when RACK will know more.
     pub(super) fn arm_resend(&mut self, now: Instant, reorder: Option<Instant>) {
         if self.sending.board.is_empty() {
-            if !matches!(self.timers.resend, Some((Resend::Window, _))) {
+            if !matches!(self.timers.resend, Some((Resend::Window | Resend::Memory, _))) {
                 self.timers.resend = None;
             }
             self.timers.outstanding_since = None;
@@ -97,6 +104,11 @@ impl Connection {
                 _ => (Resend::Timeout, timeout),
             },
         });
+    }
+
+    /// There was no memory to send something: it is tried again, at the latest some time from now.
+    pub(super) fn try_later(&mut self, now: Instant) {
+        self.timers.resend.get_or_insert((Resend::Memory, now + WITHOUT_MEMORY));
     }
 
     /// How long after now a tail loss probe is due; `None` if there is to be none.
@@ -127,8 +139,11 @@ impl Connection {
         let is_idle = self.sending.board.is_empty()
             && self.sending.next >= self.sending.written
             && matches!(self.state, State::Established | State::CloseWait | State::FinWait2);
-        let (count, last) = self.timers.keep_alive;
-        is_idle.then(|| if count == 0 { self.timers.heard + keep_alive.idle } else { last + keep_alive.interval })
+        let timers = &self.timers;
+        is_idle.then(|| match timers.keep_alive_probes {
+            0 => timers.heard + keep_alive.idle,
+            _ => timers.keep_alive_sent + keep_alive.interval,
+        })
     }
 
     fn user_timeout_at(&self) -> Option<Instant> {
@@ -166,6 +181,7 @@ impl Connection {
                 self.arm_resend(now, reorder);
             }
             Some((Resend::Window, _)) => self.on_closed_window(now),
+            Some((Resend::Memory, _)) => self.timers.resend = None,
             None => {}
         }
     }
@@ -178,7 +194,7 @@ impl Connection {
 
     fn on_keep_alive(&mut self, now: Instant) {
         let Some(keep_alive) = self.settings.keep_alive else { return };
-        let (count, _) = self.timers.keep_alive;
+        let count = self.timers.keep_alive_probes;
         let is_over = match self.settings.user_timeout {
             Some(timeout) => count > 0 && now.since(self.timers.heard) >= timeout,
             None => count >= keep_alive.count,
@@ -190,7 +206,7 @@ impl Connection {
             return;
         }
         self.due.probe = true;
-        self.timers.keep_alive = (count.saturating_add(1), now);
+        (self.timers.keep_alive_probes, self.timers.keep_alive_sent) = (count.saturating_add(1), now);
     }
 
     /// A retransmission time-out (RFC 6298, section 5; RFC 5681, section 3.1).
@@ -205,7 +221,7 @@ impl Connection {
         }
         self.timers.backoff = self.timers.backoff.saturating_add(1);
         let board = &mut self.sending.board;
-        if board.parts().next().is_some_and(|part| part.fate == super::scoreboard::Fate::Sacked) {
+        if board.parts().next().is_some_and(|part| part.fate == Fate::Sacked) {
             board.forget_sacks();
         }
         self.counts.lost += board.mark_lost(|_| true) as u64;
