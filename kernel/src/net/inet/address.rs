@@ -94,21 +94,27 @@ impl Version {
 
     /// As `struct sockaddr_in` or `sockaddr_in6`.
     pub fn encode(self, address: Address) -> Vec<u8> {
-        let len = if self == Version::V4 { V4_BYTES } else { V6_BYTES };
-        let mut bytes = Vec::with_capacity(len);
-        bytes.extend_from_slice(&(self.number() as u16).to_le_bytes());
-        bytes.extend_from_slice(&address.port.to_be_bytes());
+        let family = (self.number() as u16).to_le_bytes();
+        let port = address.port.to_be_bytes();
         match (self, address.ip) {
-            (Version::V4, IpAddr::V4(ip)) => bytes.extend_from_slice(&ip.octets()),
-            // A socket of AF_INET has no others.
-            (Version::V4, IpAddr::V6(_)) => {}
+            (Version::V4, ip) => {
+                let mut bytes = [0; V4_BYTES];
+                bytes[..2].copy_from_slice(&family);
+                bytes[2..4].copy_from_slice(&port);
+                // A socket of AF_INET has no others.
+                if let IpAddr::V4(ip) = ip {
+                    bytes[4..8].copy_from_slice(&ip.octets());
+                }
+                bytes.to_vec()
+            }
             (Version::V6, ip) => {
-                bytes.extend_from_slice(&[0; 4]);
-                bytes.extend_from_slice(&as_v6(ip).octets());
+                let mut bytes = [0; V6_BYTES];
+                bytes[..2].copy_from_slice(&family);
+                bytes[2..4].copy_from_slice(&port);
+                bytes[8..24].copy_from_slice(&as_v6(ip).octets());
+                bytes.to_vec()
             }
         }
-        bytes.resize(len, 0);
-        bytes
     }
 
     /// Whether a socket of this family that was bound to `own` can reach `target`.
