@@ -13,15 +13,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-// The loopback device, which a Linux in a machine of its own begins with down. Who may not do that finds it up.
-__attribute__((constructor)) static void inet_start(void)
-{
-    struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    ioctl(fd, SIOCSIFFLAGS, &request);
-    close(fd);
-}
-
 // The numbers of the errors that only sockets have.
 static inline const char *inet_error(int error)
 {

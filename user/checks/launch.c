@@ -9,16 +9,19 @@
 // program ends, the rest of its group is killed and the launcher ends in the same way. SIGTERM to the launcher ends the program.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -85,6 +88,15 @@ static void reset_limits(const char *most)
     }
 }
 
+// The loopback device, which a Linux in a machine of its own begins with down. Who may not do that finds it up.
+static void bring_loopback_up(void)
+{
+    struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    ioctl(fd, SIOCSIFFLAGS, &request);
+    close(fd);
+}
+
 static void limit_capabilities(unsigned long long kept)
 {
     for (int capability = 0; capability < 64; capability++)
@@ -148,6 +160,7 @@ int main(int argc, char **argv)
     prctl(PR_SET_TIMERSLACK, 50000, 0, 0, 0);
     umask(022);
     leave_mounts();
+    bring_loopback_up();
     limit_capabilities(strtoull(argv[1], NULL, 16));
 
     program = fork();

@@ -95,21 +95,27 @@ impl Version {
 
     /// As `struct sockaddr_in` or `sockaddr_in6`.
     pub fn encode(self, address: Address) -> Vec<u8> {
-        let len = if self == Version::V4 { V4_BYTES } else { V6_BYTES };
-        let mut bytes = Vec::with_capacity(len);
-        bytes.extend_from_slice(&(self.number() as u16).to_le_bytes());
-        bytes.extend_from_slice(&address.port.to_be_bytes());
+        let family = (self.number() as u16).to_le_bytes();
+        let port = address.port.to_be_bytes();
         match (self, address.ip) {
-            (Version::V4, IpAddr::V4(ip)) => bytes.extend_from_slice(&ip.octets()),
-            // A socket of AF_INET has no others.
-            (Version::V4, IpAddr::V6(_)) => {}
+            (Version::V4, ip) => {
+                let mut bytes = [0; V4_BYTES];
+                bytes[..2].copy_from_slice(&family);
+                bytes[2..4].copy_from_slice(&port);
+                // A socket of AF_INET has no others.
+                if let IpAddr::V4(ip) = ip {
+                    bytes[4..8].copy_from_slice(&ip.octets());
+                }
+                bytes.to_vec()
+            }
             (Version::V6, ip) => {
-                bytes.extend_from_slice(&[0; 4]);
-                bytes.extend_from_slice(&as_v6(ip).octets());
+                let mut bytes = [0; V6_BYTES];
+                bytes[..2].copy_from_slice(&family);
+                bytes[2..4].copy_from_slice(&port);
+                bytes[8..24].copy_from_slice(&as_v6(ip).octets());
+                bytes.to_vec()
             }
         }
-        bytes.resize(len, 0);
-        bytes
     }
 
     /// Whether a socket of this family that was bound to `own` can reach `target`.
@@ -143,11 +149,14 @@ pub const BROADCAST: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 255, 255, 255));
 
 /// The source of what is sent to an address by a socket that has none.
 pub fn source_for(target: IpAddr) -> IpAddr {
-    if let Ok(way) = interface::way_to(target).map_err(drop)
-        && !target.is_unspecified()
-    {
+    if !target.is_loopback() && !target.is_unspecified() {
         // Who talks to himself has the same address at both ends.
-        return if interface::is_own(target) { target } else { way.source };
+        if interface::is_own(target) {
+            return target;
+        }
+        if let Ok(way) = interface::way_to(target) {
+            return way.source;
+        }
     }
     match target {
         IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),

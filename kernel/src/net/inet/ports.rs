@@ -285,6 +285,9 @@ impl<T: Send + Sync> Ports<T> {
     pub fn find(&self, to: Address, from: Address) -> Option<WeakRc<T>> {
         self.table(to.port).with(|table| {
             let reachable = &table.get(&to.port)?.reachable;
+            if let [one] = &reachable[..] {
+                return one.score(to.ip, from).map(|_| one.owner);
+            }
             let best = reachable.iter().filter_map(|one| one.score(to.ip, from)).max()?;
             let mut equals = reachable.iter().filter(|one| one.score(to.ip, from) == Some(best));
             let first = equals.next()?;

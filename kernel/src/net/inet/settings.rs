@@ -255,6 +255,12 @@ impl Settings {
         self.0.iter().find(is_it).map(|(_, _, value)| *value)
     }
 
+    /// Whether all are as they were at first.
+    #[inline(always)]
+    pub fn are_default(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether an option is on that is off where nobody set it.
     #[inline]
     pub fn is_on(&self, level: u32, name: u32) -> bool {

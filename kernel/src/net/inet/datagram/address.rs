@@ -73,7 +73,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// EAGAIN: there is none.
-    pub(super) fn local(&self, user: u32, cx: &Cx) -> Result<Address> {
+    pub(super) fn local(&self, user: &dyn Fn() -> Result<u32>, cx: &Cx) -> Result<Address> {
         let settings = {
             let state = self.state.lock(cx);
             if state.bound.is_some() {
@@ -81,6 +81,7 @@ impl Endpoint {
             }
             self.settings.lock(cx).clone()
         };
+        let user = user()?;
         let key = self.state.lock(cx).key(&settings, user);
         let bound = self.kind.ports().claim_any(key, cx).map_err(|_| Errno::EAGAIN)?;
         self.take(bound, false, cx)
@@ -90,7 +91,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// ENETUNREACH; EACCES: a broadcast that was not asked for. EAGAIN: there is no port.
-    pub fn connect(&self, to: Address, user: u32, cx: &Cx) -> Step<()> {
+    pub fn connect(&self, to: Address, user: &dyn Fn() -> Result<u32>, cx: &Cx) -> Step<()> {
         let settings = self.settings.lock(cx).clone();
         let to = Address { ip: self.destination(to.ip)?, ..to };
         let own = self.state.lock(cx).local.ip;
@@ -130,6 +131,9 @@ impl Endpoint {
     /// # Errors
     /// ENETUNREACH. EACCES: it is a broadcast, and the socket did not say that it wants that.
     pub(super) fn destination(&self, ip: IpAddr) -> Result<IpAddr> {
+        if is_own(ip) && ip != BROADCAST {
+            return Ok(ip);
+        }
         let broadcasts = self.settings.with(|settings| settings.is_on(net::SOL_SOCKET, net::SO_BROADCAST));
         match ip {
             BROADCAST if !broadcasts => Err(Errno::EACCES),

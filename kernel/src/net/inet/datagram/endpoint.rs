@@ -18,6 +18,7 @@ use crate::net::inet::options::MOST_BUFFER;
 use crate::net::inet::ports::{Bound, Key, Ports};
 use crate::net::inet::settings::{Protocol, Settings};
 use crate::reclaim::{Held, OfInbox, Payer};
+use crate::time::clock;
 
 /// What a message takes beside its bytes, as Linux counts it.
 const OVERHEAD: usize = 768;
@@ -138,12 +139,17 @@ impl Endpoint {
     }
 
     /// Puts a message into its queue; it is lost where there is no room.
-    pub(super) fn deliver(&self, datagram: Datagram, cx: &Cx) {
-        let capacity = self
-            .settings
-            .lock(cx)
-            .set_value(net::SOL_SOCKET, net::SO_RCVBUF)
-            .map_or(MOST_BUFFER as usize, |bytes| bytes as usize);
+    pub(super) fn deliver(&self, mut datagram: Datagram, cx: &Cx) {
+        let capacity = self.settings.with(|settings| {
+            if settings.are_default() {
+                return MOST_BUFFER as usize;
+            }
+            let wants = |option| settings.is_on(net::SOL_SOCKET, option);
+            if wants(net::SO_TIMESTAMP_OLD) || wants(net::SO_TIMESTAMPNS_OLD) {
+                datagram.time = clock::real_time();
+            }
+            settings.set_value(net::SOL_SOCKET, net::SO_RCVBUF).unwrap_or(MOST_BUFFER as i32) as usize
+        });
         {
             let mut state = self.state.lock(cx);
             let is_lost = state.used > capacity || state.shutdown.reading;

@@ -45,7 +45,9 @@ impl Endpoint {
             from: self.version.encode(datagram.from),
             ..Received::default()
         };
-        received.control = self.settings.with(|settings| told(self.version, datagram, settings));
+        received.control = self
+            .settings
+            .with(|settings| if settings.are_default() { Vec::new() } else { told(self.version, datagram, settings) });
         if !receiving.peeks() {
             let datagram = state.pop();
             drop(state);

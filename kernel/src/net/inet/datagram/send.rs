@@ -11,7 +11,6 @@ use crate::error::{Errno, Result};
 use crate::net::inet::address::{Address, BROADCAST, is_own, source_for};
 use crate::net::{Control, Sending, Source};
 use crate::step::Step;
-use crate::time::clock;
 
 /// The most bytes of a message, over IPv4 and IPv6: what a packet holds behind its headers.
 const MOST_V4: usize = 65_535 - 20 - 8;
@@ -27,7 +26,7 @@ impl Endpoint {
         from: &mut dyn Source,
         to: Option<Address>,
         sending: &Sending<'_>,
-        user: u32,
+        user: &dyn Fn() -> Result<u32>,
         cx: &Cx,
     ) -> Step<usize> {
         if sending.flags & net::MSG_OOB != 0 {
@@ -54,9 +53,11 @@ impl Endpoint {
         if to.port == 0 && self.kind == Kind::Udp {
             return Err(Errno::EINVAL.into());
         }
-        let only_v6 = self.settings.with(|settings| settings.is_on(net::SOL_IPV6, net::IPV6_V6ONLY));
         let to = Address { ip: self.destination(to.ip)?, port: to.port };
-        self.version.check_reach(own, only_v6, to.ip)?;
+        if own.is_ipv4() != to.ip.is_ipv4() {
+            let only_v6 = self.settings.with(|settings| settings.is_on(net::SOL_IPV6, net::IPV6_V6ONLY));
+            self.version.check_reach(own, only_v6, to.ip)?;
+        }
         let most = if to.ip.is_ipv4() { MOST_V4 } else { MOST_V6 };
         if len > most {
             return Err(Errno::EMSGSIZE.into());
@@ -71,7 +72,7 @@ impl Endpoint {
         }
         let (hops, class) = self.path(to.ip, sending.control)?;
         let from = Address { ip: source, port: local.port };
-        let datagram = Datagram { bytes, from, to: to.ip, hops, class, time: clock::real_time() };
+        let datagram = Datagram { bytes, from, to: to.ip, hops, class, time: 0 };
         match self.kind {
             Kind::Udp if to.ip.is_multicast() => {
                 if !self.sends_to_loopback() {
@@ -93,6 +94,9 @@ impl Endpoint {
     fn path(&self, to: IpAddr, control: &[Control]) -> Result<(u8, u8)> {
         let is_v4 = to.is_ipv4();
         let (hops, class) = self.settings.with(|settings| {
+            if settings.are_default() && !to.is_multicast() {
+                return (64, 0);
+            }
             let value = |v4, v6, multicast_v4, multicast_v6| match (is_v4, to.is_multicast()) {
                 (true, false) => settings.set_value(net::SOL_IP, v4),
                 (true, true) => settings.set_value(net::SOL_IP, multicast_v4),

@@ -185,7 +185,7 @@ impl Socket for DatagramSocket {
     fn connect(&self, address: &[u8], _waker: Option<Waker>, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
         let endpoint = self.endpoint(cx);
         match endpoint.decode(address)? {
-            Some(to) => endpoint.connect(to, user(me, cx)?, cx),
+            Some(to) => endpoint.connect(to, &|| user(me, cx), cx),
             None => {
                 endpoint.disconnect(cx);
                 Ok(())
@@ -218,7 +218,7 @@ impl Socket for DatagramSocket {
     ) -> Step<usize> {
         let endpoint = self.endpoint(cx);
         let to = to.map(|to| endpoint.decode(to)).transpose()?.flatten();
-        endpoint.send(from, to, sending, user(me, cx)?, cx)
+        endpoint.send(from, to, sending, &|| user(me, cx), cx)
     }
 
     fn receive(
@@ -323,7 +323,7 @@ impl File for DatagramSocket {
 
     fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let sending = Sending { flags: 0, control: &[], files: &[], credentials: Credentials::default() };
-        self.endpoint(cx).send(from, None, &sending, user(me, cx)?, cx)
+        self.endpoint(cx).send(from, None, &sending, &|| user(me, cx), cx)
     }
 
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
