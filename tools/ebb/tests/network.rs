@@ -72,15 +72,17 @@ fn what_a_guest_fetches_and_sends_is_whole() {
 fn datagrams_go_there_and_back() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
+    // What tftp(1) asks for: one block of a file (RFC 1350).
     thread::spawn(move || {
         let mut bytes = [0; 2000];
-        while let Ok((len, from)) = socket.recv_from(&mut bytes) {
-            bytes[..len].make_ascii_uppercase();
-            let _ = socket.send_to(&bytes[..len], from);
+        while let Ok((_, from)) = socket.recv_from(&mut bytes) {
+            if bytes[..2] == [0, 1] {
+                let _ = socket.send_to(b"\x00\x03\x00\x01over UDP\n", from);
+            }
         }
     });
-    let script = format!("echo hello | timeout 5 nc -u -w 2 10.0.2.2 {port}; true");
-    assert_eq!(said(&[], &script).trim(), "HELLO");
+    let script = format!("tftp -g -r file -l /tmp/f 10.0.2.2 {port} && cat /tmp/f");
+    assert_eq!(said(&[], &script).trim(), "over UDP");
 }
 
 /// A machine that is ended with the test.
