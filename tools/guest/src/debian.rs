@@ -294,9 +294,9 @@ pub enum Cached {
     Refreshed,
 }
 
-/// What is set in the new system: a name of its own instead of this machine's, whose name servers it has not either; and no daemon is started by the installation of its package, as nobody would
+/// What is set in the new system: a name of its own instead of this machine's, and the servers of names that its network tells of; and no daemon is started by the installation of its package, as nobody would
 /// start it at the next boot.
-const SETTINGS: &str = "set -e; echo ebb >\"$1/etc/hostname\"; : >\"$1/etc/resolv.conf\"; \
+const SETTINGS: &str = "set -e; echo ebb >\"$1/etc/hostname\"; ln -sf /proc/net/pnp \"$1/etc/resolv.conf\"; \
     printf '127.0.0.1\\tlocalhost\\n127.0.1.1\\tebb\\n::1\\tlocalhost ip6-localhost\\n' >\"$1/etc/hosts\"; \
     printf '#!/bin/sh\\nexit 101\\n' >\"$1/usr/sbin/policy-rc.d\"; chmod 755 \"$1/usr/sbin/policy-rc.d\"";
 

@@ -106,11 +106,13 @@ impl Image {
             ("etc/group", b"root:x:0:\ntty:x:5:\nnogroup:x:65534:\n"),
             ("etc/hostname", b"ebb\n"),
             ("etc/hosts", b"127.0.0.1\tlocalhost ebb\n"),
-            ("etc/nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files\n"),
+            ("etc/nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files dns\n"),
         ];
         for (path, text) in files {
             self.add_missing(path, Node::new(0o644, Kind::File(Content::Bytes(text.to_vec()))));
         }
+        // What the network's DHCP has told.
+        self.add_missing("etc/resolv.conf", Node::new(0o777, Kind::Symlink("/proc/net/pnp".into())));
     }
 
     /// Adds the agent, so that [`crate::Guest::boot`] finds its process 1. `named` is the path that the user gave.

@@ -195,6 +195,7 @@ impl Endpoint {
             state.disconnect();
         }
         self.wake_all();
+        self.call_remote(cx);
     }
 }
 

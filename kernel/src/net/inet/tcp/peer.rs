@@ -9,6 +9,7 @@ use crate::error::Errno;
 use crate::fs::Events;
 use crate::fs::fasync::Band;
 use crate::net::Source;
+use crate::net::inet::settings::Settings;
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 
@@ -114,6 +115,11 @@ impl Peer {
         if let Ok(other) = self.0.upgrade(cx) {
             other.was_broken(Peer::new(own), error, cx);
         }
+    }
+
+    /// What its program has set.
+    pub(super) fn settings(&self, cx: &Cx) -> Option<Settings> {
+        self.0.upgrade(cx).ok().map(|other| other.settings.lock(cx).clone())
     }
 
     /// Whether it still has the connection.

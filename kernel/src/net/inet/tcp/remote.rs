@@ -19,17 +19,19 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::Reader;
+use linux_raw_sys::net;
 use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 use tasks::{Body, Next, StaticRef};
 use tcpip::ip::{IpHeader, Packet, protocol};
 use tcpip::tcp::{
-    Blocked, Connection, Endpoints, Error, Header, LONGEST_HEADER, Offload, Opening, Segment, Segmentation, Settings,
-    State, Verdict, initial_sequence, timestamp_offset,
+    Blocked, Connection, Endpoints, Error, Header, KeepAlive, LONGEST_HEADER, Offload, Opening, Segment, Segmentation,
+    Settings, State, Verdict, initial_sequence, timestamp_offset,
 };
-use tcpip::{Checksum, Instant, Key, OutgoingChecksum};
+use tcpip::{Checksum, Duration, Instant, Key, OutgoingChecksum};
 
 use super::endpoint::Phase;
 use super::peer::{Peer, Sent};
@@ -53,8 +55,12 @@ const AT_ONCE: usize = 64;
 const PIECE: usize = 32_768;
 /// How long who finds no room at the card waits, in nanoseconds.
 const ROOM_PAUSE: u64 = 1_000_000;
-/// No more connections with other machines are opened by them.
-const MOST_PASSIVE: usize = 65_536;
+/// No more connections with other machines there are.
+const MOST: usize = 65_536;
+/// No more of them wait for the last part of their beginning: what comes then is tried again by its machine.
+const MOST_HALF_OPEN: usize = 1024;
+/// How long another machine may take nothing of what is left of a connection that nobody uses.
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Cards are left nothing to do.
 const OFFLOAD: Offload = Offload { checksum: OutgoingChecksum::Full, segmentation: Segmentation::None };
@@ -113,15 +119,42 @@ impl Progress {
     }
 }
 
+/// One of those that wait for the last part of their beginning.
+struct HalfOpen;
+
+static HALF_OPEN: AtomicUsize = AtomicUsize::new(0);
+
+impl HalfOpen {
+    /// One more; `None` if there are too many.
+    fn begin() -> Option<Self> {
+        let one_more = HalfOpen;
+        (HALF_OPEN.fetch_add(1, Ordering::Relaxed) < MOST_HALF_OPEN).then_some(one_more)
+    }
+}
+
+impl Drop for HalfOpen {
+    fn drop(&mut self) {
+        HALF_OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Who waits for the connection.
-#[derive(Clone, Copy)]
 enum Stage {
     /// A socket that has called connect(2).
     Opening(WeakRc<Endpoint>),
     /// A listener that is to let it in.
-    Accepting(WeakRc<Endpoint>),
+    Accepting(WeakRc<Endpoint>, HalfOpen),
     /// Nobody: it is there.
     Open,
+}
+
+/// What is to be told, and to whom.
+enum News {
+    Connected(WeakRc<Endpoint>),
+    LetIn(WeakRc<Endpoint>),
+    Refused(WeakRc<Endpoint>, Error),
+    Broken(Error),
+    Nothing,
 }
 
 fn table((local, remote): &Ends) -> &'static Table {
@@ -236,11 +269,13 @@ fn accept(ends: Ends, segment: &Segment<'_>, cx: &Cx) -> Option<Header> {
         return segment.reset();
     };
     let Some(payer) = listener.payer_if_listening(cx) else { return segment.reset() };
+    let half_open = HalfOpen::begin()?;
     let way = interface::way_to(ends.1.ip).ok()?;
     let connection = Connection::accept(now(), &opening(&ends, &way, cx), segment)?;
     // One that cannot be entered is tried again by its machine.
     let entered =
-        Remote::enter(ends, connection, Stage::Accepting(listener.name), listener.version, &payer, cx).ok()?;
+        Remote::enter(ends, connection, Stage::Accepting(listener.name, half_open), listener.version, &payer, cx)
+            .ok()?;
     if let Ok(remote) = entered.upgrade(cx) {
         remote.go_on(cx);
     }
@@ -284,7 +319,7 @@ impl Remote {
         });
         let name = remote.downgrade();
         let mut table = table(&ends).lock(cx);
-        if table.contains_key(&ends) || table.len() >= MOST_PASSIVE / TABLES {
+        if table.contains_key(&ends) || table.len() >= MOST / TABLES {
             return Err(Errno::EADDRNOTAVAIL);
         }
         table.insert(ends, remote);
@@ -308,6 +343,7 @@ impl Remote {
         }
         loop {
             self.advance(cx);
+            self.choose(cx);
             self.take_from_socket(cx);
             self.give_to_socket(cx);
             self.transmit(cx);
@@ -325,32 +361,38 @@ impl Remote {
 
     /// Tells who waits for the connection that it is there, or will not be.
     fn advance(&self, cx: &Cx) {
-        let (stage, is_open, error) = {
+        let news = {
             let mut state = self.state.lock(cx);
             let is_open = !matches!(state.connection.state(), State::SynSent | State::SynReceived | State::Closed);
             let is_over = state.connection.state() == State::Closed;
-            let error = if is_over { Some(state.connection.take_error().unwrap_or(Error::Reset)) } else { None };
-            (state.stage, is_open, error)
+            let error = is_over.then(|| state.connection.take_error().unwrap_or(Error::Reset));
+            match (&state.stage, error) {
+                (Stage::Opening(socket), Some(error)) => News::Refused(*socket, error),
+                (Stage::Open, Some(error)) => News::Broken(error),
+                (Stage::Opening(socket), None) if is_open => News::Connected(*socket),
+                (Stage::Accepting(listener, _), None) if is_open => News::LetIn(*listener),
+                _ => News::Nothing,
+            }
         };
-        match (stage, error) {
-            (Stage::Opening(socket), Some(error)) => {
+        match news {
+            News::Refused(socket, error) => {
                 if let Ok(socket) = socket.upgrade(cx) {
                     socket.failed(errno_of(error), cx);
                 }
             }
-            (Stage::Open, Some(error)) => self.break_off(errno_of(error), cx),
-            (Stage::Opening(socket), None) if is_open => {
+            News::Broken(error) => self.break_off(errno_of(error), cx),
+            News::Connected(socket) => {
                 let connected = socket.upgrade(cx).is_ok_and(|socket| socket.connect_with(&self.proxy.get(cx), cx));
                 self.opened(connected, cx);
             }
-            (Stage::Accepting(listener), None) if is_open => {
+            News::LetIn(listener) => {
                 let proxy = self.proxy.get(cx);
                 let let_in = listener
                     .upgrade(cx)
                     .is_ok_and(|listener| listener.let_in_or_queue(&proxy, self.ends.0, cx).is_ok());
                 self.opened(let_in, cx);
             }
-            _ => {}
+            News::Nothing => {}
         }
     }
 
@@ -375,6 +417,25 @@ impl Remote {
         if let Some(peer) = peer {
             peer.fail(proxy.name, error, cx);
         }
+    }
+
+    /// Has the control block do as the socket's program has chosen.
+    fn choose(&self, cx: &Cx) {
+        let settings = self.proxy.get(cx).connected_peer(cx).and_then(|peer| peer.settings(cx));
+        let Some(settings) = settings else { return };
+        let number = |name, default: i32| settings.set_value(net::SOL_TCP, name).unwrap_or(default).max(0) as u64;
+        let keep_alive = settings.is_on(net::SOL_SOCKET, net::SO_KEEPALIVE).then(|| KeepAlive {
+            idle: Duration::from_secs(number(net::TCP_KEEPIDLE, 7200)),
+            interval: Duration::from_secs(number(net::TCP_KEEPINTVL, 75)),
+            count: number(net::TCP_KEEPCNT, 9) as u8,
+        });
+        let user_timeout = number(net::TCP_USER_TIMEOUT, 0);
+        let mut state = self.state.lock(cx);
+        let chosen = state.connection.settings_mut();
+        chosen.no_delay = settings.is_on(net::SOL_TCP, net::TCP_NODELAY);
+        chosen.cork = settings.is_on(net::SOL_TCP, net::TCP_CORK);
+        chosen.keep_alive = keep_alive;
+        chosen.user_timeout = (user_timeout > 0).then(|| Duration::from_millis(user_timeout));
     }
 
     /// Moves what the socket has sent to the control block, and tells that of the end.
@@ -407,7 +468,12 @@ impl Remote {
                     }
                     let is_used = peer.is_some_and(|peer| peer.is_used(cx));
                     let mut state = self.state.lock(cx);
-                    return if is_used { state.connection.shut_writing() } else { state.connection.close(now()) };
+                    if is_used {
+                        return state.connection.shut_writing();
+                    }
+                    // Nobody else would end it where the other machine takes nothing more.
+                    state.connection.settings_mut().user_timeout = Some(ORPHAN_PATIENCE);
+                    return state.connection.close(now());
                 }
                 SocketSaid::Nothing => return,
             }
@@ -477,9 +543,11 @@ impl Remote {
 
     /// The connection that a socket waits for will not come.
     fn refuse(&self, error: Error, cx: &Cx) {
-        if let Stage::Opening(socket) = self.state.lock(cx).stage
-            && let Ok(socket) = socket.upgrade(cx)
-        {
+        let socket = match self.state.lock(cx).stage {
+            Stage::Opening(socket) => socket.upgrade(cx),
+            _ => return,
+        };
+        if let Ok(socket) = socket {
             socket.failed(errno_of(error), cx);
         }
     }
