@@ -125,6 +125,9 @@ pub trait Socket: File {
     /// EINVAL: it does not listen. `Block`. Those of `tell`.
     fn accept(&self, waker: Option<Waker>, tell: &mut dyn FnMut(&[u8]) -> Step<()>, cx: &Cx) -> Step<Box<dyn File>>;
 
+    /// It is a file with this number from now on, by which procfs tells whose it is.
+    fn note_inode(&self, _number: u64) {}
+
     /// Its own address.
     fn address(&self, cx: &Cx) -> Vec<u8>;
 

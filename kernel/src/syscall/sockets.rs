@@ -159,7 +159,10 @@ fn open(socket: Box<dyn File>, flags: OpenFlags) -> Result<OpenFile> {
     use crate::fs::{FileKind, Metadata};
     let metadata = Metadata::new(FileKind::Socket, 0o777);
     let location = anonymous::new_location(metadata, |_| Ok(Box::new(Nameless { prefix: "socket" })))?;
-    Ok(OpenFile::at(socket, flags, location))
+    let number = location.inode.with(|inode| inode.number);
+    let open = OpenFile::at(socket, flags, location);
+    socket_of(&open)?.note_inode(number);
+    Ok(open)
 }
 
 fn socket(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

@@ -161,6 +161,20 @@ int main(void)
     int udp6 = socket(AF_INET6, SOCK_DGRAM, 0);
     REQUIRE(bind6(udp6, "::", 0) == 0);
     show_socket("udp6", "/proc/net/udp6", port_of(udp6));
+    // Whose it is.
+    char link[64], path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", listener);
+    ssize_t length = readlink(path, link, sizeof link - 1);
+    link[length > 0 ? length : 0] = 0;
+    unsigned long inode = 0, found = 0;
+    sscanf(link, "socket:[%lu]", &inode);
+    FILE *file = fopen("/proc/net/tcp", "r");
+    char line[256];
+    while (file && fgets(line, sizeof line, file)) {
+        unsigned long number = 0;
+        found |= sscanf(line, " %*d: %*s %*s %*x %*s %*s %*s %*d %*d %lu", &number) == 1 && number == inode;
+    }
+    CHECK_TRUE("inode-found", inode != 0 && found);
     show_lines("tcp-head", "/proc/net/tcp", "sl");
     show_lines("tcp6-head", "/proc/net/tcp6", "sl");
     show_lines("udp-head", "/proc/net/udp", "sl");

@@ -176,11 +176,11 @@ fn socket(text: &mut Text, listing: Listing, family: Family, number: usize, row:
     let (local, remote) = (words(&row.local), words(&row.remote));
     let [port, other] = row.ports;
     let width = if listing == Listing::Tcp { 4 } else { 5 };
-    let (state, waiting, user) = (row.state, row.waiting, row.user);
+    let (state, waiting, user, inode) = (row.state, row.waiting, row.user, row.inode);
     // A text of its own cannot fail.
     _ = write!(
         line,
-        "{number:>width$}: {local}:{port:04X} {remote}:{other:04X} {state:02X} 00000000:{waiting:08X} 00:00000000 00000000 {user:>5}        0 0"
+        "{number:>width$}: {local}:{port:04X} {remote}:{other:04X} {state:02X} 00000000:{waiting:08X} 00:00000000 00000000 {user:>5}        0 {inode}"
     );
     let end = if listing == Listing::Tcp { " 1 0000000000000000 100 0 0 10 0" } else { " 2 0000000000000000 0" };
     line.push_str(end);

@@ -1,6 +1,7 @@
 //! The sockets that there are, for procfs: some at a time.
 
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use refs::WeakRc;
@@ -23,6 +24,8 @@ pub struct Row {
     pub waiting: usize,
     /// Whose it is.
     pub user: u32,
+    /// The number of its inode; 0: it waits to be accepted.
+    pub inode: u64,
 }
 
 /// What is listed.
@@ -63,14 +66,30 @@ impl Listing {
         match self {
             Listing::Tcp => rows(&tcp::of_part(part), family, cx, |endpoint: &tcp::Endpoint, cx| {
                 let (state, local, remote) = endpoint.tcp_state(cx);
-                (endpoint.version, local, remote, state as u8, endpoint.waiting(cx), endpoint.user(cx))
+                (
+                    endpoint.version,
+                    local,
+                    remote,
+                    state as u8,
+                    endpoint.waiting(cx),
+                    endpoint.user(cx),
+                    endpoint.inode.load(Ordering::Relaxed),
+                )
             }),
             Listing::Datagram(kind) => {
                 rows(&datagram::of_part(kind, part), family, cx, |endpoint: &datagram::Endpoint, cx| {
                     let (local, remote, waiting) = endpoint.addresses(cx);
                     // As on Linux, which tells these states by the names of TCP's.
                     let state = if remote.is_some() { tcp::TcpState::Established } else { tcp::TcpState::Close };
-                    (endpoint.version, local, remote, state as u8, waiting, endpoint.user(cx))
+                    (
+                        endpoint.version,
+                        local,
+                        remote,
+                        state as u8,
+                        waiting,
+                        endpoint.user(cx),
+                        endpoint.inode.load(Ordering::Relaxed),
+                    )
                 })
             }
         }
@@ -81,11 +100,11 @@ fn rows<T: Send + Sync + 'static>(
     names: &[WeakRc<T>],
     family: Family,
     cx: &Cx,
-    of: impl Fn(&T, &Cx) -> (Version, Address, Option<Address>, u8, usize, u32),
+    of: impl Fn(&T, &Cx) -> (Version, Address, Option<Address>, u8, usize, u32, u64),
 ) -> Vec<Row> {
     let mut rows = Vec::new();
     for endpoint in names.iter().filter_map(|name| name.upgrade(cx).ok()) {
-        let (version, local, remote, state, waiting, user) = of(&endpoint, cx);
+        let (version, local, remote, state, waiting, user, inode) = of(&endpoint, cx);
         let remote = remote.unwrap_or(version.unbound());
         if version == family.0 && rows.try_reserve(1).is_ok() {
             let ports = [local.port, remote.port];
@@ -96,6 +115,7 @@ fn rows<T: Send + Sync + 'static>(
                 state,
                 waiting,
                 user,
+                inode,
             });
         }
     }

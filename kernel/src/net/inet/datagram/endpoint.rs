@@ -3,6 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use core::sync::atomic::AtomicU64;
 
 use frame::Cx;
 use linux_raw_sys::net;
@@ -69,6 +70,8 @@ pub struct Endpoint {
     pub(super) kind: Kind,
     /// How its program writes down addresses.
     pub version: Version,
+    /// The number of its socket's inode; 0: no program has opened it yet.
+    pub inode: AtomicU64,
     /// Who waits for a message.
     pub(super) readable: WaitList,
     /// Its socket, if that asks for signals.
@@ -103,6 +106,7 @@ impl Endpoint {
             name,
             kind,
             version,
+            inode: AtomicU64::new(0),
             readable: WaitList::new(),
             fasync: FasyncList::default(),
             settings: SpinLock::default(),

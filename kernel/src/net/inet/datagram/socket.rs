@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
@@ -195,6 +196,10 @@ impl Socket for DatagramSocket {
 
     fn accept(&self, _waker: Option<Waker>, _tell: &mut dyn FnMut(&[u8]) -> Step<()>, _cx: &Cx) -> Step<Box<dyn File>> {
         Err(Errno::EOPNOTSUPP.into())
+    }
+
+    fn note_inode(&self, number: u64) {
+        self.endpoint.with(|endpoint| endpoint.inode.store(number, Ordering::Relaxed));
     }
 
     fn address(&self, cx: &Cx) -> Vec<u8> {

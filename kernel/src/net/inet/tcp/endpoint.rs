@@ -1,5 +1,7 @@
 //! [`Endpoint`]: one end of a connection, a listener, or neither yet.
 
+use core::sync::atomic::AtomicU64;
+
 use frame::Cx;
 use linux_raw_sys::net;
 use refs::{SpinLock, StrongRc, WaitList, Waker, WeakRc};
@@ -28,6 +30,8 @@ pub struct Endpoint {
     pub(super) name: WeakRc<Endpoint>,
     /// How its program writes down addresses.
     pub version: Version,
+    /// The number of its socket's inode; 0: no program has opened it yet.
+    pub inode: AtomicU64,
     /// Who waits for something to receive or accept, or for the connection.
     pub(super) readable: WaitList,
     /// Who waits for room at the peer, or for the connection.
@@ -177,6 +181,7 @@ impl Endpoint {
             remote,
             name,
             version,
+            inode: AtomicU64::new(0),
             readable: WaitList::new(),
             writable: WaitList::new(),
             fasync: FasyncList::default(),

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
@@ -78,6 +79,10 @@ impl Socket for TcpSocket {
             return Err(stop);
         }
         Ok(TcpSocket::boxed(accepted))
+    }
+
+    fn note_inode(&self, number: u64) {
+        self.endpoint.with(|endpoint| endpoint.inode.store(number, Ordering::Relaxed));
     }
 
     fn address(&self, cx: &Cx) -> Vec<u8> {
