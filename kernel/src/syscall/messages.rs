@@ -20,7 +20,7 @@ use crate::net::{
     Control, Credentials, Files, Gather, Received, Receiving, Scatter, Sending, Socket, Source, receive_all,
 };
 use crate::signal::{self, Signal};
-use crate::step::{Patience, Step, access_async, complete_async};
+use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, access_async, complete_async};
 use crate::user_memory::{In, InOut, Out, UserBuffer, UserIn, UserInOut, UserSlice};
 
 /// The calls of this file.
@@ -260,6 +260,7 @@ impl Reception {
         let memory = me.memory(cx)?;
         let len = pieces.iter().fold(0_usize, |sum, piece| sum.saturating_add(piece.len()));
         let drops = self.flags & net::MSG_TRUNC != 0 && socket.drops_truncated();
+        let mut slice = TimeSlice::default();
         loop {
             let done = self.done;
             let receiving = Receiving { flags: self.flags, room: len.saturating_sub(done) };
@@ -286,6 +287,9 @@ impl Reception {
                 return Ok(received);
             }
             self.done = received.copied;
+            if slice.is_over() {
+                return Err(Stop::Pause(Interruption::Signals));
+            }
         }
     }
 

@@ -179,7 +179,7 @@ pub struct Ports<T: 'static> {
 
 impl<T: Send + Sync> Ports<T> {
     /// All of them are free.
-    pub const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Ports {
             used: [const { AtomicU64::new(0) }; WORDS],
             tables: [const { SpinLock::new(BTreeMap::new()) }; TABLES],
