@@ -153,7 +153,7 @@ impl First {
         drivers::virtio::rng::start();
         drivers::virtio::balloon::start();
         drivers::virtio::console::start_async(cx);
-        net::inet::start(cx);
+        net::inet::start(drivers::virtio::net::find(), cx);
         fs::remote::start_async(cx, drivers::virtio::ninep::find());
         fs::filesystems::mount_root(self.info.take_initramfs(cx), cx).map_err(|error| match error {
             Errno::ENOMEM => frame::println!("ebb: panic: no memory for the root file system"),

@@ -36,7 +36,7 @@ struct CountedHeader {
 /// Where the length of message number `index` is written.
 fn length_at(headers: usize, index: usize) -> UserInOut<u32> {
     let at = headers.wrapping_add(index * size_of::<CountedHeader>() + core::mem::offset_of!(CountedHeader, len));
-    UserInOut::new(at)
+    UserInOut::<u32>::new(at)
 }
 
 /// Does with each of the messages what `each` does, until that fails or says that it is the last: how many there were. `each` gives what the call for one message returns.

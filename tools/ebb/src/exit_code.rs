@@ -61,7 +61,7 @@ mod tests {
             Error::BadRootfs { path: path(), why: text() },
             Error::BadDisk { path: path(), why: text() },
             Error::BadVolume { path: path(), why: text() },
-            Error::NoVolumes | Error::NoPublishing,
+            Error::NoVolumes,
             Error::QemuMissing("qemu"),
             Error::ToolMissing { tool: "tool", package: "package" },
             Error::ImageNotMade { tool: "tool", said: text(), advice: "help" },

@@ -3,13 +3,14 @@
 //! A card has a queue for what comes and one for what goes. Buffers for both are the driver's own for ever, one for each slot of a queue: a frame is copied into a buffer to be sent, and out of one when it has come, so nothing of
 //! the kernel's that the device may write is ever parsed in place. What has come goes to the card's [`Receiver`], a frame at a time and with nothing locked; while there is none, frames are lost, as on a cable without an end.
 //!
-//! Buffers of frames that were sent are taken back by whoever sends next. The device tells of them only while somebody waits at [`room`](Card::room).
+//! Buffers of frames that were sent are taken back by whoever sends next.
 //!
-//! Owner: a card lives for ever. One that breaks the rules is cut off: nothing comes any more, and whoever sends is told that it is gone. The list that waits for room is woken then.
+//! Owner: a card lives for ever. One that breaks the rules is cut off: nothing comes any more, and whoever sends is told that it is gone. Nobody waits for it.
 
 use alloc::boxed::Box;
 use alloc::vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::dma::DmaCoherent;
@@ -21,6 +22,7 @@ use tasks::StaticRef;
 use super::pci::{Doorbell, Transport};
 use super::queue::{Broken, Queue, Segment};
 use super::service::{self, AT_ONCE, Attached, Bell, Serve};
+use crate::net::interface::{CardAddress, Link, Receiver, Refused, Traffic};
 use crate::sched::Parameters;
 
 /// The type of device, and the number that such devices had before version 1.
@@ -45,48 +47,10 @@ const USUAL_MTU: u16 = 1500;
 /// So many buffers a queue has at most, as a power of two.
 const BUFFERS_ORDER: u8 = 6;
 
-/// The address of a network card.
-pub type HardwareAddress = [u8; 6];
-
-/// Where frames go that have come.
-pub trait Receiver: Sync {
-    /// A frame has come.
-    fn receive(&self, frame: &[u8], cx: &Cx);
-}
-
-/// Why a frame was not sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// There is no buffer: [`Card::room`] is woken when there is one.
-    Full,
-    /// It is larger than the card takes.
-    TooLarge,
-    /// The card was cut off.
-    Gone,
-}
-
-/// How much has gone through a card.
-#[derive(Default)]
-pub struct Traffic {
-    /// Frames.
-    pub frames: AtomicU64,
-    /// Their bytes.
-    pub bytes: AtomicU64,
-    /// Frames that were lost.
-    pub dropped: AtomicU64,
-}
-
-impl Traffic {
-    fn count(&self, bytes: usize) {
-        self.frames.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-}
-
 /// A network card.
 pub struct Card {
     attached: Attached,
-    address: HardwareAddress,
+    address: CardAddress,
     mtu: u16,
     coming: SpinLock<Buffers>,
     going: SpinLock<Buffers>,
@@ -94,8 +58,6 @@ pub struct Card {
     going_bell: Doorbell,
     /// Where the task waits.
     waiters: &'static WaitList,
-    room: WaitList,
-    somebody_waits: AtomicBool,
     receiver: StaticRef<ReceiverPlace>,
     received: Traffic,
     sent: Traffic,
@@ -131,8 +93,8 @@ impl Buffers {
 }
 
 /// Claims all cards that there are and starts their tasks.
-pub fn find() -> alloc::vec::Vec<&'static Card> {
-    let mut cards = alloc::vec::Vec::new();
+pub fn find() -> Vec<&'static dyn Link> {
+    let mut cards: Vec<&'static dyn Link> = Vec::new();
     while let Some(claimed) = Transport::claim(KIND, OLD_NUMBER, WANTED) {
         let card = claimed.and_then(|transport| Card::new(transport).ok_or("it lacks a queue or an interrupt"));
         match card {
@@ -147,7 +109,7 @@ pub fn find() -> alloc::vec::Vec<&'static Card> {
 }
 
 /// The card's address and the largest packet, as its configuration says (5.1.4).
-fn read_config(window: &MmioWindow) -> (HardwareAddress, u16) {
+fn read_config(window: &MmioWindow) -> (CardAddress, u16) {
     (core::array::from_fn(|at| window.read(at)), window.read(10))
 }
 
@@ -180,64 +142,11 @@ impl Card {
             coming_bell,
             going_bell,
             waiters,
-            room: WaitList::new(),
-            somebody_waits: AtomicBool::new(false),
             receiver: StaticRef::none(),
             received: Traffic::default(),
             sent: Traffic::default(),
             _interrupts: interrupts,
         })))
-    }
-
-    /// Its address.
-    pub fn address(&self) -> HardwareAddress {
-        self.address
-    }
-
-    /// Bytes of the largest packet in a frame.
-    pub fn mtu(&self) -> u16 {
-        self.mtu
-    }
-
-    /// Whether it can be used: it was not cut off.
-    pub fn is_there(&self) -> bool {
-        !self.attached.is_gone()
-    }
-
-    /// From now on it is told of frames that come.
-    pub fn lead_to(&self, receiver: &'static dyn Receiver) {
-        self.receiver.set(Some(Box::leak(Box::new(ReceiverPlace(receiver)))));
-    }
-
-    /// What has come, and what was sent.
-    pub fn traffic(&self) -> (&Traffic, &Traffic) {
-        (&self.received, &self.sent)
-    }
-
-    /// Woken when there may be room after [`Refused::Full`], or the card is gone.
-    pub fn room(&self) -> &WaitList {
-        self.somebody_waits.store(true, Ordering::SeqCst);
-        &self.room
-    }
-
-    /// Whether a frame can be sent now.
-    pub fn has_room(&self, cx: &Cx) -> bool {
-        let mut going = self.going.lock(cx);
-        // One that says what cannot be is found out by whoever sends.
-        take_back(&mut going).is_err() || going.queue.next_slot().is_some()
-    }
-
-    /// Sends a frame.
-    ///
-    /// # Errors
-    /// It was not sent, and why.
-    pub fn send(&self, frame: &[u8], cx: &Cx) -> Result<(), Refused> {
-        let outcome = self.try_send(frame, cx);
-        match outcome {
-            Ok(()) => self.sent.count(frame.len()),
-            Err(_) => _ = self.sent.dropped.fetch_add(1, Ordering::Relaxed),
-        }
-        outcome
     }
 
     fn try_send(&self, frame: &[u8], cx: &Cx) -> Result<(), Refused> {
@@ -287,21 +196,38 @@ impl Card {
         }
         Ok(true)
     }
+}
 
-    /// Wakes who waits for room, if there is some.
-    fn tell_of_room(&self, cx: &Cx) -> Result<bool, Broken> {
-        if !self.somebody_waits.load(Ordering::SeqCst) {
-            return Ok(false);
-        }
+impl Link for Card {
+    fn address(&self) -> CardAddress {
+        self.address
+    }
+
+    fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    fn lead_to(&self, receiver: &'static dyn Receiver) {
+        self.receiver.set(Some(Box::leak(Box::new(ReceiverPlace(receiver)))));
+    }
+
+    fn has_room(&self, cx: &Cx) -> bool {
         let mut going = self.going.lock(cx);
-        take_back(&mut going)?;
-        if going.queue.next_slot().is_none() {
-            return Ok(going.queue.ask_to_be_told());
+        // One that says what cannot be is found out by whoever sends.
+        take_back(&mut going).is_err() || going.queue.next_slot().is_some()
+    }
+
+    fn send(&self, frame: &[u8], cx: &Cx) -> Result<(), Refused> {
+        let outcome = self.try_send(frame, cx);
+        match outcome {
+            Ok(()) => self.sent.count(frame.len()),
+            Err(_) => _ = self.sent.dropped.fetch_add(1, Ordering::Relaxed),
         }
-        drop(going);
-        self.somebody_waits.store(false, Ordering::SeqCst);
-        self.room.wake_all();
-        Ok(false)
+        outcome
+    }
+
+    fn traffic(&self) -> (&Traffic, &Traffic) {
+        (&self.received, &self.sent)
     }
 }
 
@@ -321,10 +247,9 @@ impl Serve for &'static Card {
     }
 
     fn work(&self, cx: &Cx) -> Result<bool, Broken> {
-        let has_room = self.tell_of_room(cx)?;
         for _ in 0..AT_ONCE {
             if self.attached.is_gone() || !self.take_in(cx)? {
-                return Ok(has_room);
+                return Ok(false);
             }
         }
         Ok(true)
@@ -334,7 +259,6 @@ impl Serve for &'static Card {
         if self.attached.cut_off() {
             drop(self.coming.lock(cx).queue.take_all());
             drop(self.going.lock(cx).queue.take_all());
-            self.room.wake_all();
         }
     }
 }
@@ -347,7 +271,7 @@ mod tests {
     use std::sync::Mutex;
     use std::vec::Vec;
 
-    const ADDRESS: HardwareAddress = [0x52, 0x54, 0, 1, 2, 3];
+    const ADDRESS: CardAddress = [0x52, 0x54, 0, 1, 2, 3];
 
     /// Keeps what has come.
     #[derive(Default)]
@@ -405,21 +329,19 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_no_buffer_is_woken_when_there_is_one() {
+    fn buffers_come_back_when_frames_were_sent() {
         in_kernel(|cx| {
             let (registers, card) = plug(&[64, 16]);
             let card = card.unwrap();
             for _ in 0..16 {
                 assert_eq!(card.send(&[1; 60], cx), Ok(()));
             }
+            assert!(!card.has_room(cx));
             assert_eq!(card.send(&[1; 60], cx), Err(Refused::Full));
-            let _ = card.room();
-            assert!(!serve(&card, cx) && card.somebody_waits.load(Ordering::SeqCst));
             let mut going = registers.ring(1);
             let (head, _) = going.take().unwrap();
             going.put(head.into(), 0);
-            serve(&card, cx);
-            assert!(!card.somebody_waits.load(Ordering::SeqCst));
+            assert!(card.has_room(cx));
             assert_eq!(card.send(&[1; 60], cx), Ok(()));
         });
     }
@@ -432,7 +354,7 @@ mod tests {
                 let card = card.unwrap();
                 assert!(registers.ring(0).answer(&[], len));
                 serve(&card, cx);
-                assert!(registers.has_failed() && !card.is_there());
+                assert!(registers.has_failed());
                 assert_eq!(card.send(&[1; 60], cx), Err(Refused::Gone));
             }
             for seed in 0..200 {
@@ -453,7 +375,7 @@ mod tests {
                         _ => {}
                     }
                 }
-                assert_eq!(!card.is_there(), registers.has_failed());
+                assert_eq!(card.attached.is_gone(), registers.has_failed());
             }
             let (_, card) = plug(&[64]);
             assert!(card.is_none(), "it has no queue to send");

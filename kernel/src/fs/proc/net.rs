@@ -10,14 +10,13 @@ use frame::Cx;
 use super::text::Text;
 use super::{Entry, Target, directory, text};
 use crate::current::Current;
-use crate::drivers::virtio::net::Traffic;
 use crate::error::Result;
 use crate::net::devices::mask;
 use crate::net::inet::datagram::Kind;
 use crate::net::inet::listing::{Family, Listing, Row, V4, V6};
 use crate::net::inet::options::MOST_BUFFER;
 use crate::net::inet::ports::{EPHEMERAL, FIRST_UNPRIVILEGED};
-use crate::net::interface;
+use crate::net::interface::{self, Traffic};
 
 /// `/proc/net`.
 pub const ENTRIES: &[Entry] = &[

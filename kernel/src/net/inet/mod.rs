@@ -22,6 +22,7 @@ mod settings;
 pub mod tcp;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use frame::Cx;
 
@@ -30,6 +31,7 @@ use self::datagram::{DatagramSocket, Kind};
 use self::ports::FIRST_UNPRIVILEGED;
 use self::settings::Protocol;
 use self::tcp::TcpSocket;
+use super::interface::{self, Link};
 use super::{Family, Socket, Type};
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
@@ -89,10 +91,10 @@ impl Inet {
     }
 }
 
-/// Claims all network cards, and has what comes over them given to sockets.
-pub fn start(cx: &Cx) {
+/// Has what comes over network cards given to sockets.
+pub fn start(cards: Vec<&'static dyn Link>, cx: &Cx) {
     tcp::start();
-    super::interface::start(&arrivals::Arrivals, cx);
+    interface::start(cards, &arrivals::Arrivals, cx);
 }
 
 /// Who makes a call, as the owner of a port.

@@ -9,6 +9,7 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
+//! | `link` | what a driver makes of a card |
 //! | `receive` | a frame has come |
 //! | `send` | a packet goes out: its route, its neighbour, its frame |
 //! | `task` | what is due: questions that are asked again, addresses that end |
@@ -20,6 +21,7 @@
 //!
 //! Locks: an interface's `state`; after it none. Frames are given to the card, and packets to the sockets, with nothing locked.
 
+mod link;
 mod receive;
 mod send;
 mod task;
@@ -40,8 +42,8 @@ use tcpip::neighbour::{Autoconfiguration, NeighbourCache, NeighbourLimits};
 use tcpip::{Instant, Key};
 
 use crate::drivers::random;
-use crate::drivers::virtio::net::{self, Card};
 
+pub use link::{CardAddress, Link, Receiver, Refused, Traffic};
 pub use send::{Unsent, Way, send, way_to};
 
 /// The number of the first interface: 1 is the loopback device's.
@@ -75,7 +77,7 @@ pub struct Interface {
     pub index: u32,
     /// Its name.
     pub name: String,
-    card: &'static Card,
+    card: &'static dyn Link,
     state: SpinLock<State>,
     /// Where its task waits.
     news: WaitList,
@@ -90,10 +92,10 @@ struct State {
     lease: Option<dhcp::Lease>,
 }
 
-/// Claims all cards, makes interfaces of them, and has them find their addresses.
-pub fn start(above: &'static dyn Above, cx: &Cx) {
+/// Makes interfaces of cards, and has them find their addresses.
+pub fn start(cards: Vec<&'static dyn Link>, above: &'static dyn Above, cx: &Cx) {
     ABOVE.set(Some(Box::leak(Box::new(AbovePlace(above)))));
-    for (number, (card, place)) in net::find().into_iter().zip(&INTERFACES).enumerate() {
+    for (number, (card, place)) in cards.into_iter().zip(&INTERFACES).enumerate() {
         let interface: &'static Interface = Box::leak(Box::new(Interface::new(number as u32, card, cx)));
         place.set(Some(interface));
         card.lead_to(interface);
@@ -129,7 +131,7 @@ fn key(cx: &Cx) -> Key {
 }
 
 impl Interface {
-    fn new(number: u32, card: &'static Card, cx: &Cx) -> Self {
+    fn new(number: u32, card: &'static dyn Link, cx: &Cx) -> Self {
         let hardware = HardwareAddress(card.address());
         let mut addresses = Addresses::default();
         let autoconfiguration = Autoconfiguration::new(now(), hardware, &mut addresses);
@@ -155,7 +157,7 @@ impl Interface {
     }
 
     /// Its card.
-    pub fn card(&self) -> &'static Card {
+    pub fn card(&self) -> &'static dyn Link {
         self.card
     }
 

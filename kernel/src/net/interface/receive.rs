@@ -12,8 +12,7 @@ use tcpip::ip::{Address, Audience, IpHeader, Packet, Prefix, protocol};
 use tcpip::neighbour::{Arp, Ndisc, RouterAdvertisement};
 use tcpip::udp::UdpDatagram;
 
-use super::{ABOVE, Interface, now, send, way_to};
-use crate::drivers::virtio::net::Receiver;
+use super::{ABOVE, Interface, Receiver, now, send, way_to};
 
 /// The longest error of ICMP.
 const LONGEST_ERROR: usize = 1240;
