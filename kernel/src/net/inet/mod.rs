@@ -93,8 +93,10 @@ impl Inet {
 
 /// Has what comes over network cards given to sockets.
 pub fn start(cards: Vec<&'static dyn Link>, cx: &Cx) {
-    tcp::start();
-    interface::start(cards, &arrivals::Arrivals, cx);
+    if !cards.is_empty() {
+        tcp::start();
+        interface::start(cards, &arrivals::Arrivals, cx);
+    }
 }
 
 /// Who makes a call, as the owner of a port.
