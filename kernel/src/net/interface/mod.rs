@@ -119,12 +119,12 @@ pub fn routes(cx: &Cx) -> Vec<Route> {
 }
 
 /// The present, as the protocols have it.
-fn now() -> Instant {
+pub fn now() -> Instant {
     Instant::from_nanos(frame::time::now())
 }
 
 /// A key that nobody can guess.
-fn key(cx: &Cx) -> Key {
+pub fn key(cx: &Cx) -> Key {
     let bytes = random::bytes::<16>(cx);
     let half = |at: usize| bytes[at..at + 8].iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
     Key([half(0), half(8)])

@@ -127,6 +127,11 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Whether it waits for a connection.
+    pub(super) fn is_connecting(&self, cx: &Cx) -> bool {
+        matches!(self.state.lock(cx).phase, Phase::Connecting)
+    }
+
     /// Its peer is `proxy` from now on, if it still waits for a connection; whether it does.
     pub(super) fn connect_with(&self, proxy: &Endpoint, cx: &Cx) -> bool {
         proxy.state.lock(cx).become_connected(Peer::new(self.name));

@@ -10,7 +10,7 @@
 //! Whoever changes something (a segment has come, the socket has written, a timer is due) calls [`Remote::go_on`]. One at a time works there; who comes meanwhile has that one look again. So bytes and segments keep their order, and no lock is held
 //! where others are told.
 //!
-//! Owner: the table of all, from the first packet to the end of TIME-WAIT. Its destruction frees its buffers, which are bounded. Nobody waits for it. It is charged with its socket.
+//! Owner: the table of all, from the first packet to the end of TIME-WAIT. Its destruction frees its buffers, which are bounded. Nobody waits for it. What waits in its proxy is charged to the socket's group; it itself is not, and there are [`MOST`] at most.
 //!
 //! Locks: a table's alone; a remote's `state`, after an endpoint's.
 
@@ -31,16 +31,15 @@ use tcpip::tcp::{
     Blocked, Connection, Endpoints, Error, Header, KeepAlive, LONGEST_HEADER, Offload, Opening, Segment, Segmentation,
     Settings, State, Verdict, initial_sequence, timestamp_offset,
 };
-use tcpip::{Checksum, Duration, Instant, Key, OutgoingChecksum};
+use tcpip::{Checksum, Duration, Key, OutgoingChecksum};
 
 use super::endpoint::Phase;
 use super::peer::{Peer, Sent};
 use super::{Endpoint, PORTS};
-use crate::drivers::random;
 use crate::error::{Errno, Result};
 use crate::net::Source;
 use crate::net::inet::address::{Address, Version};
-use crate::net::interface::{self, Unsent, Way};
+use crate::net::interface::{self, Unsent, Way, now};
 use crate::reclaim::Payer;
 use crate::ring::Ring;
 use crate::sched::{self, Parameters};
@@ -49,6 +48,8 @@ use crate::time::{self, Timeline};
 
 /// How many tables there are.
 const TABLES: usize = 64;
+/// So often somebody at work looks again for others before the timer's task does.
+const MOST_ROUNDS: usize = 16;
 /// So many segments are sent before others have their turn.
 const AT_ONCE: usize = 64;
 /// Bytes that are moved in one go.
@@ -152,6 +153,7 @@ enum Stage {
 enum News {
     Connected(WeakRc<Endpoint>),
     LetIn(WeakRc<Endpoint>),
+    Waits(WeakRc<Endpoint>),
     Refused(WeakRc<Endpoint>, Error),
     Broken(Error),
     Nothing,
@@ -164,10 +166,6 @@ fn table((local, remote): &Ends) -> &'static Table {
 
 fn find(ends: &Ends, cx: &Cx) -> Option<WeakRc<Remote>> {
     table(ends).lock(cx).get(ends).map(StrongRc::downgrade)
-}
-
-fn now() -> Instant {
-    Instant::from_nanos(frame::time::now())
 }
 
 fn socket_address(address: Address) -> SocketAddr {
@@ -188,9 +186,7 @@ fn errno_of(error: Error) -> Errno {
 /// What connections begin with over a way.
 fn opening(ends: &Ends, way: &Way, cx: &Cx) -> Opening {
     let key = KEY.get().copied().unwrap_or_else(|| {
-        let bytes = random::bytes::<16>(cx);
-        let half = |at: usize| bytes[at..at + 8].iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        let key: &'static Key = Box::leak(Box::new(Key([half(0), half(8)])));
+        let key: &'static Key = Box::leak(Box::new(interface::key(cx)));
         KEY.set(Some(key));
         *key
     });
@@ -341,17 +337,23 @@ impl Remote {
             }
             state.is_busy = true;
         }
-        loop {
+        for round in 1.. {
             self.advance(cx);
             self.choose(cx);
             self.take_from_socket(cx);
             self.give_to_socket(cx);
             self.transmit(cx);
             let mut state = self.state.lock(cx);
-            if !core::mem::take(&mut state.is_called) {
-                state.is_busy = false;
-                break;
+            let is_called = core::mem::take(&mut state.is_called);
+            state.is_busy = is_called && round < MOST_ROUNDS;
+            if state.is_busy {
+                continue;
             }
+            drop(state);
+            if is_called {
+                self.arm_at(frame::time::now(), cx);
+            }
+            break;
         }
         self.arm(cx);
         if self.state.lock(cx).connection.is_finished() {
@@ -371,6 +373,7 @@ impl Remote {
                 (Stage::Open, Some(error)) => News::Broken(error),
                 (Stage::Opening(socket), None) if is_open => News::Connected(*socket),
                 (Stage::Accepting(listener, _), None) if is_open => News::LetIn(*listener),
+                (Stage::Opening(socket), None) => News::Waits(*socket),
                 _ => News::Nothing,
             }
         };
@@ -391,6 +394,12 @@ impl Remote {
                     .upgrade(cx)
                     .is_ok_and(|listener| listener.let_in_or_queue(&proxy, self.ends.0, cx).is_ok());
                 self.opened(let_in, cx);
+            }
+            News::Waits(socket) => {
+                // It may have been closed.
+                if !socket.upgrade(cx).is_ok_and(|socket| socket.is_connecting(cx)) {
+                    self.state.lock(cx).connection.abort();
+                }
             }
             News::Nothing => {}
         }
