@@ -39,6 +39,11 @@ fn length_at(headers: usize, index: usize) -> UserInOut<u32> {
     UserInOut::<u32>::new(at)
 }
 
+/// Tells how long a message was.
+fn tell_length_async(cx: &mut Cx, me: &mut Current, at: UserInOut<u32>, len: usize) -> Result<()> {
+    access_async(cx, me, |cx, me| Ok(me.memory(cx)?.write(at, &(len as u32))?))
+}
+
 /// Does with each of the messages what `each` does, until that fails or says that it is the last: how many there were. `each` gives what the call for one message returns.
 ///
 /// # Errors
@@ -55,10 +60,10 @@ fn for_each_async(
     while done < count.min(abi::UIO_MAXIOV as usize) {
         let header = headers.wrapping_add(done * size_of::<CountedHeader>());
         let one = Args([args.long(0), header, args.long(3), 0, 0, 0]);
-        let outcome = each(cx, me, &one, done).and_then(|(len, is_last)| {
-            access_async(cx, me, |cx, me| Ok(me.memory(cx)?.write(length_at(headers, done), &(len as u32))?))?;
-            Ok(is_last)
-        });
+        let outcome = match each(cx, me, &one, done) {
+            Ok((len, is_last)) => tell_length_async(cx, me, length_at(headers, done), len).map(|()| is_last),
+            Err(error) => Err(error),
+        };
         let is_last = match outcome {
             Err(error) if done == 0 => return Err(error),
             Err(_) => break,

@@ -430,16 +430,20 @@ impl<F: Format> VolumeTask<F> {
             outcome.map(|(_, changes)| Some(changes)).map_err(|problem| volume.stop_of(problem, &view))
         });
         let outcome = match begun {
-            Ok(Some(changes)) => self.perform_async(cx, flushed(changes)).and_then(|()| {
-                self.with_state(cx, |state| state.stopped = None)?;
-                self.recover_async(cx)
-            }),
+            Ok(Some(changes)) => self.open_to_changes_async(cx, changes),
             begun => begun.map(drop),
         };
         if let Err(error) = outcome {
             self.fail(error, cx);
         }
         self.has_set_read_only(false, cx);
+    }
+
+    /// The disk says that the volume is in use when these changes are there; then it can be changed.
+    fn open_to_changes_async(&self, cx: &mut Cx, changes: Changes) -> Result<()> {
+        self.perform_async(cx, flushed(changes))?;
+        self.with_state(cx, |state| state.stopped = None)?;
+        self.recover_async(cx)
     }
 
     /// Goes on with what a crash has interrupted.
