@@ -1,7 +1,8 @@
 //! Debian's programs in a root file system of Debian on a disk: apt, compilers, interpreters, databases, editors, and test suites of other people's.
 //!
 //! A row of the table is a script in [`ROWS`]. It runs in a machine of its own, with the root file system on an ext4 disk that is written, on the reference and on Ebb, and what it
-//! prints must be the same. What it writes is thrown away with the machine; a row with several parts (behind a line `### next boot`) boots once for each, and keeps the disk in between.
+//! prints must be the same. What it writes is thrown away with the machine; a row with several parts (behind a line `### next boot`) boots once for each, and keeps the disk in between. With a line `### network` the machine
+//! has a card.
 
 use crate::SystemArguments;
 use crate::book::replace_table;
@@ -10,7 +11,7 @@ use crate::ran::Ran;
 use crate::task::Outcome;
 use anyhow::{Context, Result, bail, ensure};
 use ebb_guest::debian::{self, Cached, ImageFormat};
-use ebb_guest::{Debian, Exit, Guest, Image, Kernel, Machine, Mebibytes, Program, RootImage, artifacts};
+use ebb_guest::{Debian, Exit, Guest, Image, Kernel, Machine, Mebibytes, Network, Program, RootImage, artifacts};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,11 +34,14 @@ const RELEASE: &str = "bookworm";
 const SIZE: Mebibytes = Mebibytes(6144);
 /// The line between the parts of a script.
 const NEXT_BOOT: &str = "### next boot\n";
+/// The line of a script whose machine has a card, at QEMU's own network.
+const NETWORK: &str = "### network\n";
 
 struct Row {
     name: String,
     /// What the table says of it.
     what: String,
+    network: Network,
     /// One for each boot.
     parts: Vec<String>,
 }
@@ -134,7 +138,8 @@ fn read_row(name: String, text: &str) -> Result<Row> {
     let Some((what, script)) = text.strip_prefix("# ").and_then(|rest| rest.split_once('\n')) else {
         bail!("{ROWS}/{name}.sh does not begin with a line `# what it shows`");
     };
-    Ok(Row { name, what: what.to_owned(), parts: script.split(NEXT_BOOT).map(str::to_owned).collect() })
+    let network = if script.contains(NETWORK) { Network::User } else { Network::None };
+    Ok(Row { name, what: what.to_owned(), network, parts: script.split(NEXT_BOOT).map(str::to_owned).collect() })
 }
 
 /// An image of a release, with what a file names: a line for each package.
@@ -166,7 +171,8 @@ pub fn recipe(packages: &str, release: &str, size: Mebibytes) -> Result<Debian> 
 impl Row {
     /// Runs all its parts; the last one's end is its end, or that of the first that fails.
     fn run(&self, kernel: &Kernel, image: &Path, arguments: &SystemArguments, progress: &ProgressBar) -> Result<Ran> {
-        let mut machine = Machine { memory: MEMORY, cpus: arguments.cpus, ..Machine::new(kernel.clone()) };
+        let network = self.network.clone();
+        let mut machine = Machine { memory: MEMORY, cpus: arguments.cpus, network, ..Machine::new(kernel.clone()) };
         let kept = if let [_] = &self.parts[..] {
             // QEMU writes into a file of its own, which goes with it.
             machine.qemu_options.push("-snapshot".into());

@@ -12,7 +12,7 @@ use crate::line::{LineWriter, read_lines};
 use crate::program::{Input, Program};
 use crate::qemu::{Ports, Qemu, lacks_memory};
 use crate::statistics::Statistics;
-use crate::{ConsoleUse, Error, Kernel, Machine, Result};
+use crate::{ConsoleUse, Error, Kernel, Machine, Network, Result};
 use ebb_protocol::flow::{Line, Window};
 use ebb_protocol::{Exit, OutputStream, StartError, ToGuest, ToHost};
 use std::borrow::Cow;
@@ -347,15 +347,17 @@ impl Guest {
     }
 }
 
-/// Writes the archive, with the agent and what a Linux kernel needs for disks, and checks that machine has room for it.
+/// Writes the archive, with the agent and what a Linux kernel needs for the machine's devices, and checks that machine has room for it.
 fn write_image(machine: &Machine, image: &Image, archive: &Path) -> Result<()> {
     let agent_path = Path::new(crate::image::AGENT_PATH);
     let mut image = Cow::Borrowed(image);
     if !image.has_program(agent_path) {
         image.to_mut().add_agent(None)?;
     }
-    if let (Kernel::Linux(kernel), false) = (&machine.kernel, machine.disks.is_empty()) {
-        image.to_mut().add_disk_modules(kernel)?;
+    if let Kernel::Linux(kernel) = &machine.kernel
+        && (!machine.disks.is_empty() || machine.network != Network::None)
+    {
+        image.to_mut().add_device_modules(kernel, machine)?;
     }
     let bytes = image.write_to(archive)?;
     let needed = machine.kernel.own_memory_bytes().saturating_add(machine.kernel.unpacking_memory_bytes(bytes));

@@ -237,7 +237,7 @@ pub fn echo_reply(request: &Packet<'_>, source: IpAddr, out: &mut [u8]) -> Resul
     let out = out.get_mut(..len).ok_or(Malformed)?;
     out.copy_from_slice(request.payload);
     out[0] = if source.is_ipv4() { v4::ECHO_REPLY } else { v6::ECHO_REPLY };
-    finish(out, source, request.source);
+    seal(out, source, request.source);
     Ok(len)
 }
 
@@ -259,7 +259,7 @@ pub fn echo_request(
     let ([a, b], [c, d]) = (id.to_be_bytes(), sequence.to_be_bytes());
     out[..HEADER_BYTES].copy_from_slice(&[kind, 0, 0, 0, a, b, c, d]);
     out[HEADER_BYTES..].copy_from_slice(data);
-    finish(out, ends.0, ends.1);
+    seal(out, ends.0, ends.1);
     Ok(len)
 }
 
@@ -335,12 +335,16 @@ pub fn error(problem: Problem, original: &[u8], ends: (IpAddr, IpAddr), out: &mu
     (out[0], out[1]) = (kind, code);
     out[4..HEADER_BYTES].copy_from_slice(&word.to_be_bytes());
     out[HEADER_BYTES..].copy_from_slice(&original[..quoted]);
-    finish(out, source, destination);
+    seal(out, source, destination);
     Ok(len)
 }
 
-/// Writes the checksum.
-pub(crate) fn finish(message: &mut [u8], source: IpAddr, destination: IpAddr) {
+/// Writes the checksum into a message.
+///
+/// # Panics
+///
+/// The message has no room for one: fewer than four bytes.
+pub fn seal(message: &mut [u8], source: IpAddr, destination: IpAddr) {
     message[2..4].fill(0);
     let checksum = if source.is_ipv4() {
         !sum(message)

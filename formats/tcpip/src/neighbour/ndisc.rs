@@ -247,7 +247,7 @@ impl<'a> Ndisc<'a> {
         let bytes = out.get_mut(..len).ok_or(Malformed)?;
         bytes.fill(0);
         repr.emit(&mut Icmpv6Packet::new_unchecked(&mut *bytes));
-        icmp::finish(bytes, IpAddr::V6(source), IpAddr::V6(destination));
+        icmp::seal(bytes, IpAddr::V6(source), IpAddr::V6(destination));
         Ok(len)
     }
 }

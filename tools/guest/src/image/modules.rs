@@ -1,4 +1,4 @@
-//! Modules of a Linux kernel: what Debian's has for disks and their file systems is not in the kernel itself.
+//! Modules of a Linux kernel: what Debian's has for disks, their file systems and networks is not in the kernel itself.
 //!
 //! They come from the `lib/modules/VERSION` that belongs to a `boot/vmlinuz-VERSION`, with those that they depend on, and the agent loads them in the order of
 //! their names.
@@ -6,7 +6,7 @@
 use super::Image;
 use super::tree::MODULES_PATH;
 use crate::error::Doing;
-use crate::{Error, Result};
+use crate::{Error, Machine, Network, Result};
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -15,14 +15,18 @@ use std::path::{Path, PathBuf};
 /// What a root file system on a disk takes, and further disks. (The checksums of ext4 are asked for by what they do, so nothing depends on them by name.)
 const FOR_DISKS: [&str; 9] =
     ["virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "overlay", "erofs", "squashfs", "exfat", "loop"];
+/// What a card takes, and `ss`.
+const FOR_NETWORKS: [&str; 6] = ["virtio_pci", "virtio_net", "tcp_diag", "udp_diag", "unix_diag", "netlink_diag"];
 
 /// Where a module names those that must be loaded before it.
 const DEPENDENCIES: &[u8] = b"\0depends=";
 
 impl Image {
-    /// Adds the modules that a Linux kernel needs for disks. What is not there is taken to be in the kernel.
-    pub(crate) fn add_disk_modules(&mut self, kernel: &Path) -> Result<()> {
-        self.add_modules(kernel, &FOR_DISKS)
+    /// Adds the modules that a Linux kernel needs for a machine's disks and its card. What is not there is taken to be in the kernel.
+    pub(crate) fn add_device_modules(&mut self, kernel: &Path, machine: &Machine) -> Result<()> {
+        let of_disks = if machine.disks.is_empty() { &[][..] } else { &FOR_DISKS };
+        let of_networks = if machine.network == Network::None { &[][..] } else { &FOR_NETWORKS };
+        self.add_modules(kernel, &[of_disks, of_networks].concat())
     }
 
     /// Adds modules of a Linux kernel, with those that they depend on, as `/.ebb/modules/00`, `01` ... in the order in which they can be loaded. What is not
@@ -108,8 +112,9 @@ mod tests {
         module("jbd2.ko", "");
         module("mb_cache.ko", "");
         module("virtio_blk.ko", "virtio");
+        let kernel = directory.path().join("boot/vmlinuz-6.1");
         let mut image = Image::empty();
-        image.add_disk_modules(&directory.path().join("boot/vmlinuz-6.1")).unwrap();
+        image.add_modules(&kernel, &FOR_DISKS).unwrap();
         let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
         let mut files = HashMap::new();
         collect(&modules, &mut files).unwrap();
@@ -128,7 +133,7 @@ mod tests {
     #[test]
     fn a_kernel_without_modules_has_none() {
         let mut image = Image::empty();
-        image.add_disk_modules(Path::new("/no/such/bzImage")).unwrap();
+        image.add_modules(Path::new("/no/such/bzImage"), &FOR_DISKS).unwrap();
         assert_eq!(image.entries().count(), 0);
     }
 }

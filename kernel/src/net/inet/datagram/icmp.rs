@@ -1,9 +1,9 @@
 //! Echo requests, and the answers of this machine: RFC 792 and RFC 4443. What is sent goes to all who listen to the protocol, and what answers it to the sender as well.
 
 use alloc::vec::Vec;
-use core::net::IpAddr;
-
 use frame::Cx;
+use tcpip::ip::icmp::seal;
+use tcpip::ip::{IpHeader, protocol};
 
 use super::endpoint::{Datagram, Kind, State};
 use super::{ECHO, Endpoint, RAW};
@@ -17,50 +17,23 @@ const REQUEST_V6: u8 = 128;
 const ANSWER_V6: u8 = 129;
 /// Type, code, checksum, number of the sender, number of the request.
 const HEADER_BYTES: usize = 8;
-/// The numbers of the protocols.
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
-const V4_HEADER_BYTES: usize = 20;
-
-/// The complement of the sum of all words in one's complement (RFC 1071).
-fn checksum(parts: &[&[u8]]) -> u16 {
-    let mut sum = 0_u32;
-    for part in parts {
-        for word in part.chunks(2) {
-            sum += u32::from(word[0]) << 8 | u32::from(word.get(1).copied().unwrap_or(0));
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-    }
-    !(sum as u16)
-}
-
-/// Puts the right checksum into a message.
-fn seal(message: &mut [u8], from: IpAddr, to: IpAddr) {
-    message[2..4].fill(0);
-    let sum = match (from, to) {
-        (IpAddr::V6(from), IpAddr::V6(to)) => {
-            let len = (message.len() as u32).to_be_bytes();
-            checksum(&[&from.octets(), &to.octets(), &len, &[0, 0, 0, ICMPV6], message])
-        }
-        _ => checksum(&[message]),
-    };
-    message[2..4].copy_from_slice(&sum.to_be_bytes());
-}
 
 /// A message as a socket of all messages gets it: that of IPv4 has the header of its packet.
 fn with_header(datagram: &Datagram) -> Vec<u8> {
-    let (IpAddr::V4(from), IpAddr::V4(to)) = (datagram.from.ip, datagram.to) else { return datagram.bytes.clone() };
-    let len = (V4_HEADER_BYTES + datagram.bytes.len()) as u16;
-    let mut packet = Vec::with_capacity(len.into());
-    packet.extend_from_slice(&[0x45, datagram.class]);
-    packet.extend_from_slice(&len.to_be_bytes());
-    packet.extend_from_slice(&[0, 0, 0, 0, datagram.hops, ICMP, 0, 0]);
-    packet.extend_from_slice(&from.octets());
-    packet.extend_from_slice(&to.octets());
-    let sum = checksum(&[&packet]);
-    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    let (source, destination) = (datagram.from.ip, datagram.to);
+    if !(source.is_ipv4() && destination.is_ipv4()) {
+        return datagram.bytes.clone();
+    }
+    let header = IpHeader {
+        hop_limit: datagram.hops,
+        traffic_class: datagram.class,
+        dont_fragment: false,
+        ..IpHeader::new(source, destination, protocol::ICMP)
+    };
+    let mut packet = alloc::vec![0; header.len_bytes()];
     packet.extend_from_slice(&datagram.bytes);
-    packet
+    // What cannot be a packet is told without a header.
+    if header.emit(&mut packet, datagram.bytes.len()).is_err() { datagram.bytes.clone() } else { packet }
 }
 
 impl Endpoint {
@@ -124,7 +97,7 @@ impl State {
 /// Gives a message to all who get those of its protocol.
 pub(super) fn tell_all(datagram: &Datagram, cx: &Cx) {
     let (is_v4, to) = (datagram.to.is_ipv4(), datagram.to);
-    let port = u16::from(if is_v4 { ICMP } else { ICMPV6 });
+    let port = u16::from(if is_v4 { protocol::ICMP } else { protocol::ICMPV6 });
     let from = Address { ip: datagram.from.ip, port: 0 };
     for other in RAW.find_all(port, from, |_| true) {
         let Ok(other) = other.upgrade(cx) else { continue };
@@ -138,18 +111,5 @@ pub(super) fn tell_all(datagram: &Datagram, cx: &Cx) {
         if is_for_it {
             other.deliver(Datagram { bytes: with_header(datagram), ..datagram.clone() }, cx);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_checksum_of_a_sealed_message_is_zero() {
-        let mut message = alloc::vec![REQUEST_V4, 0, 1, 1, 0x12, 0x34, 0, 1, b'a', b'b', b'c'];
-        let ip = IpAddr::V4(core::net::Ipv4Addr::LOCALHOST);
-        seal(&mut message, ip, ip);
-        assert_eq!(checksum(&[&message]), 0);
     }
 }
