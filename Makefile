@@ -71,9 +71,16 @@ setup-run:
 
 # Testing
 
-.PHONY: test check test-host test-kernel test-guest test-hello checks-tool
+.PHONY: test check selftest test-host test-kernel test-guest test-hello checks-tool
+# Linking a kernel takes minutes of one core: both kernels are built beside what the other core does meanwhile.
 test: setup ## Run all tests
-	@$(MAKE) --no-print-directory check lint test-host test-kernel build test-guest test-hello test-hostile
+	@$(MAKE) --no-print-directory check
+	@mkdir -p $(TARGET); $(MAKE) --no-print-directory kernel selftest >$(TARGET)/kernels.log 2>&1 & kernels=$$!; \
+		trap 'kill $$kernels 2>/dev/null || true' EXIT; \
+		$(MAKE) --no-print-directory lint test-host; \
+		echo 'waiting for the kernels that are built beside this (what they print is in $(TARGET)/kernels.log)'; \
+		wait $$kernels || { tail -n 40 $(TARGET)/kernels.log; exit 1; }
+	@$(MAKE) --no-print-directory test-kernel build test-guest test-hello test-hostile
 
 check: ## Formatting, clippy, and where `unsafe` may be
 	$(call say,'Formatting and lints')
@@ -101,10 +108,12 @@ test-host: ## Tests of the libraries and tools, on this machine
 	@$(HOST_CARGO) test --quiet -p ebb-frame -p ebb-kernel
 	@$(HOST_CARGO) test --quiet -p ebb-refs --features check-locks --test lock_order
 
-test-kernel: ## Tests inside the kernel, in QEMU
-	$(call say,'Inside the kernel')
+selftest:
 	@$(KERNEL_CARGO) build -p ebb-image --profile kernel --features selftest --target-dir $(TARGET)/selftest
 	@$(HOST_CARGO) run --quiet --release -p ebb-symbols -- $(SELFTEST)
+
+test-kernel: selftest ## Tests inside the kernel, in QEMU
+	$(call say,'Inside the kernel')
 	@tools/build/kernel-selftest $(SELFTEST)
 
 checks-tool:

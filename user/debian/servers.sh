@@ -87,7 +87,7 @@ func main() {
 G
 (cd ../go && GOFLAGS=-mod=mod GO111MODULE=off go build -o ../fetch main.go)
 wait_for 9000; wait_for 9003
-../fetch http://localhost:9003 & p3=$!
+../fetch http://localhost:9003 >../fetched & p3=$!
 wait_for 9004
 for port in 9000 9003 9004; do
     curl -sS --max-time 60 http://127.0.0.1:$port/numbers | sha256sum
@@ -96,4 +96,4 @@ for port in 9000 9003 9004; do
 done
 curl -sS --data-binary @numbers http://127.0.0.1:9003/; curl -sS -T numbers http://127.0.0.1:9004/count; curl -sS --limit-rate 3M http://127.0.0.1:9003/numbers | wc -c
 curl -sS http://127.0.0.1:9003/end http://127.0.0.1:9004/end
-wait $p2 $p3; kill $p1; echo ended
+wait $p2 $p3; kill $p1; cat ../fetched

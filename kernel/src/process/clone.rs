@@ -430,6 +430,7 @@ fn make_process(
     }));
     let inherited = process.oom_score_adjust.load(Ordering::Relaxed);
     new.get(cx).oom_score_adjust.store(inherited, Ordering::Relaxed);
+    new.get(cx).login.inherit(&process.login);
     new.get(cx).barriers.store(process.barriers.load(Ordering::Relaxed), Ordering::Relaxed);
     new.get(cx).dumpable.store(process.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
     new.get(cx).core_filter.store(process.core_filter.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -23,6 +23,7 @@ mod exit;
 mod file_owner;
 mod freezer;
 mod group_walk;
+mod login;
 mod members;
 mod membership;
 pub mod oom;

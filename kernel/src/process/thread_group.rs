@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsiz
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, UnseenRc, WaitList, Waker, WeakRc};
 
+use super::login::Login;
 use super::members::{CHUNK, Cursor, Members, TicketCell, TicketSet};
 use super::membership::{Membership, NewMember};
 use super::stop::{self, Job};
@@ -105,6 +106,8 @@ pub struct Process {
     pub has_executed: AtomicBool,
     /// What the out-of-memory killer adds to its badness.
     pub oom_score_adjust: AtomicI32,
+    /// Who it works for.
+    pub login: Login,
 }
 
 /// So many children are given away before others may have their turn.
@@ -277,6 +280,7 @@ impl Process {
             barriers: AtomicU32::new(0),
             has_executed: AtomicBool::new(false),
             oom_score_adjust: AtomicI32::new(0),
+            login: Login::none(),
         }
     }
 

@@ -56,14 +56,11 @@ pub const ENTRIES: &[Entry] = &[
         Ok(())
     }),
     private_text("syscall", syscall),
-    text("sessionid", |text, _, _, _| {
-        text.add(format_args!("{}", u32::MAX));
+    text("sessionid", |text, target, _, cx| {
+        text.add(format_args!("{}", target.process(cx)?.login.session()));
         Ok(())
     }),
-    text("loginuid", |text, _, _, _| {
-        text.add(format_args!("{}", u32::MAX));
-        Ok(())
-    }),
+    setting("loginuid", login_user, set_login_user),
     text("personality", |text, _, _, _| {
         text.add(format_args!("00000000\n"));
         Ok(())
@@ -397,6 +394,26 @@ fn set_oom_score_adj(bytes: &[u8], target: &Target, me: &Current, cx: &Cx) -> Re
         return Err(Errno::EACCES);
     }
     process.oom_score_adjust.store(wanted, Ordering::Relaxed);
+    Ok(())
+}
+
+fn login_user(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    text.add(format_args!("{}", target.process(cx)?.login.user()));
+    Ok(())
+}
+
+/// Only a process itself says for whom it works, and once it does, only with CAP_AUDIT_CONTROL.
+fn set_login_user(bytes: &[u8], target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    if target.who()?.process != me.process {
+        return Err(Errno::EPERM);
+    }
+    let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let user = core::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(Errno::EINVAL)?;
+    let login = &target.process(cx)?.login;
+    if login.is_set() && !me.has(Capability::AuditControl, cx) {
+        return Err(Errno::EPERM);
+    }
+    login.set(user);
     Ok(())
 }
 
