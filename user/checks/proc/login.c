@@ -27,6 +27,13 @@ int main(void)
     struct stat status;
     CHECK("mode", stat(user, &status) == 0 ? status.st_mode & 0777 : 0);
     CHECK("session-mode", stat("/proc/self/sessionid", &status) == 0 ? status.st_mode & 0777 : 0);
+    // What logs users in cuts it first.
+    int fd = open(user, O_RDWR);
+    CHECK("cut", ftruncate(fd, 0));
+    CHECK("grown", ftruncate(fd, 100));
+    CHECK("cut-by-name", truncate("/proc/self/comm", 0));
+    CHECK("cut-read-only", truncate("/proc/self/stat", 0) == 0 || errno == EACCES ? 0 : -1);
+    close(fd);
     CHECK("words", put(user, "root"));
     CHECK("negative", put(user, "-1"));
     char path[64];

@@ -159,6 +159,11 @@ impl InodeOps for Node {
         Err(Errno::ENOENT.into())
     }
 
+    /// They have no length: programs cut them before they write.
+    fn set_size(&self, _this: &Inode, _size: u64, _cx: &Cx) -> Step<()> {
+        Ok(())
+    }
+
     fn may_change_metadata(&self) -> Result<()> {
         Err(Errno::EPERM)
     }

@@ -327,6 +327,10 @@ impl InodeOps for Text {
         read_text(&self.bytes, offset, to)
     }
 
+    fn set_size(&self, _this: &Inode, _size: u64, _cx: &Cx) -> Step<()> {
+        Ok(())
+    }
+
     fn may_change_metadata(&self) -> Result<()> {
         Err(Errno::EPERM)
     }
@@ -347,6 +351,10 @@ impl InodeOps for Live {
         let mut text = (self.text)(cx);
         text.push('\n');
         read_text(text.as_bytes(), offset, to)
+    }
+
+    fn set_size(&self, _this: &Inode, _size: u64, _cx: &Cx) -> Step<()> {
+        Ok(())
     }
 
     fn may_change_metadata(&self) -> Result<()> {

@@ -9,6 +9,7 @@ use frame::Cx;
 use linux_raw_sys::net;
 use refs::{SpinLock, StrongRc, WaitList, Waker, WeakRc};
 
+use super::errors::Failure;
 use super::{ECHO, RAW, UDP};
 use crate::error::{Errno, Result};
 use crate::fs::Events;
@@ -62,6 +63,8 @@ pub(super) struct Datagram {
     pub(super) class: u8,
     /// When it came, in nanoseconds since 1970; 0: nobody wanted to know.
     pub(super) time: u64,
+    /// The number of the device that it came over.
+    pub(super) device: i32,
 }
 
 /// A socket's end. It belongs to its socket; others know it by name. Its destruction takes as long as freeing the messages that wait in it: some 500 at most.
@@ -88,7 +91,9 @@ pub(super) struct State {
     pub(super) local: Address,
     pub(super) remote: Option<Address>,
     pub(super) queue: VecDeque<Datagram>,
-    /// How much the messages in it take.
+    /// Of what it sent, what did not arrive.
+    pub(super) failures: VecDeque<Failure>,
+    /// How much the messages in both queues take.
     used: usize,
     pub(super) held: OfInbox,
     pub(super) error: Option<Errno>,
@@ -116,6 +121,7 @@ impl Endpoint {
                 local: version.unbound(),
                 remote: None,
                 queue: VecDeque::new(),
+                failures: VecDeque::new(),
                 used: 0,
                 held: OfInbox::of(payer),
                 error: None,
@@ -145,37 +151,30 @@ impl Endpoint {
     /// Puts a message into its queue; it is lost where there is no room.
     pub(super) fn deliver(&self, mut datagram: Datagram, cx: &Cx) {
         let capacity = self.settings.with(|settings| {
-            if settings.are_default() {
-                return MOST_BUFFER as usize;
-            }
             let wants = |option| settings.is_on(net::SOL_SOCKET, option);
-            if wants(net::SO_TIMESTAMP_OLD) || wants(net::SO_TIMESTAMPNS_OLD) {
+            if !settings.are_default() && (wants(net::SO_TIMESTAMP_OLD) || wants(net::SO_TIMESTAMPNS_OLD)) {
                 datagram.time = clock::real_time();
             }
-            settings.set_value(net::SOL_SOCKET, net::SO_RCVBUF).unwrap_or(MOST_BUFFER as i32) as usize
+            capacity(settings)
         });
         {
             let mut state = self.state.lock(cx);
-            let is_lost = state.used > capacity || state.shutdown.reading;
-            if is_lost || state.held.add(Held::Message, 1).is_err() {
+            if state.shutdown.reading || !state.admit(datagram.bytes.len(), capacity) {
                 return;
             }
             if state.queue.try_reserve(1).is_err() {
-                state.held.remove(Held::Message, 1);
+                state.dismiss(datagram.bytes.len());
                 return;
             }
-            state.used += OVERHEAD + datagram.bytes.len();
             state.queue.push_back(datagram);
         }
         self.readable.wake();
         self.fasync.signal(Events::IN, Band::In, cx);
     }
 
-    /// What it has sent did not arrive.
-    pub(super) fn fail(&self, error: Errno, cx: &Cx) {
-        self.state.lock(cx).error = Some(error);
-        self.readable.wake_all();
-        self.fasync.signal(Events::ERROR, Band::In, cx);
+    /// How much may wait in it before what comes is lost.
+    pub(super) fn capacity(&self) -> usize {
+        self.settings.with(|settings| capacity(settings))
     }
 
     /// What is ready.
@@ -186,7 +185,7 @@ impl Endpoint {
         }
         let state = self.state.lock(cx);
         let mut events = Events::OUT | Events::WRITE_NORMAL;
-        events.set(Events::ERROR, state.error.is_some());
+        events.set(Events::ERROR, state.error.is_some() || !state.failures.is_empty());
         if state.shutdown.reading {
             events |= IN | Events::READ_HANG_UP;
         }
@@ -231,13 +230,31 @@ impl Endpoint {
     }
 }
 
+fn capacity(settings: &Settings) -> usize {
+    settings.set_value(net::SOL_SOCKET, net::SO_RCVBUF).map_or(MOST_BUFFER as usize, |bytes| bytes as usize)
+}
+
 impl State {
     /// Takes the next message out.
     pub(super) fn pop(&mut self) -> Option<Datagram> {
         let datagram = self.queue.pop_front()?;
-        self.used -= OVERHEAD + datagram.bytes.len();
-        self.held.remove(Held::Message, 1);
+        self.dismiss(datagram.bytes.len());
         Some(datagram)
+    }
+
+    /// Takes room for a message that waits, if there is any.
+    pub(super) fn admit(&mut self, len: usize, capacity: usize) -> bool {
+        if self.used > capacity || self.held.add(Held::Message, 1).is_err() {
+            return false;
+        }
+        self.used += OVERHEAD + len;
+        true
+    }
+
+    /// Gives that room back.
+    pub(super) fn dismiss(&mut self, len: usize) {
+        self.used -= OVERHEAD + len;
+        self.held.remove(Held::Message, 1);
     }
 
     /// In which way it uses its port, or would.

@@ -7,16 +7,18 @@
 //! | `send` | sending: who gets a message |
 //! | `network` | to other machines, and from them |
 //! | `icmp` | echo requests, and the answers of this machine |
+//! | `errors` | what was sent and did not arrive |
 //! | `receive` | receiving, and what is told beside the bytes |
 //! | `socket` | an endpoint as an open file |
 //!
 //! A message goes from the sender's memory into the queues of those who get it. Where a queue is full, or the group that pays for it has no budget, the message is lost, as messages are.
-//! What was sent to a port that nobody has comes back to a sender who is connected with it as ECONNREFUSED of his next call.
+//! What was sent to a port that nobody has comes back as an error: see `errors`.
 //!
 //! Locks: an endpoint's `state`, one at a time.
 
 mod address;
 mod endpoint;
+mod errors;
 mod icmp;
 mod network;
 mod receive;
@@ -24,7 +26,8 @@ mod send;
 mod socket;
 
 pub use endpoint::{Endpoint, Kind};
-pub(super) use network::{control_came, datagram_came, did_not_arrive};
+pub(super) use errors::{Lost, Reason, did_not_arrive};
+pub(super) use network::{control_came, datagram_came};
 pub use socket::DatagramSocket;
 
 use alloc::vec::Vec;

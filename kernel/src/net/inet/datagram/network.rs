@@ -48,6 +48,21 @@ impl Endpoint {
     }
 }
 
+impl Datagram {
+    /// What a packet has brought, without a port.
+    pub(super) fn of_packet(packet: &Packet<'_>, bytes: &[u8], device: i32) -> Self {
+        Datagram {
+            bytes: bytes.to_vec(),
+            from: Address { ip: packet.source, port: 0 },
+            to: packet.destination,
+            hops: packet.hop_limit,
+            class: packet.traffic_class,
+            time: clock::real_time(),
+            device,
+        }
+    }
+}
+
 fn errno_of(unsent: Unsent) -> Errno {
     match unsent {
         Unsent::NoRoute => Errno::ENETUNREACH,
@@ -58,20 +73,13 @@ fn errno_of(unsent: Unsent) -> Errno {
 }
 
 /// A message of UDP has come; whether somebody gets it.
-pub fn datagram_came(packet: &Packet<'_>, cx: &Cx) -> bool {
+pub fn datagram_came(packet: &Packet<'_>, device: i32, cx: &Cx) -> bool {
     let parsed = UdpDatagram::parse(packet.payload, packet.source, packet.destination, Checksum::Verify);
     // One that is wrong is nobody's.
     let Ok(came) = parsed else { return true };
     let to = Address { ip: packet.destination, port: came.destination_port };
     let from = Address { ip: packet.source, port: came.source_port };
-    let datagram = Datagram {
-        bytes: came.payload.to_vec(),
-        from,
-        to: to.ip,
-        hops: packet.hop_limit,
-        class: packet.traffic_class,
-        time: clock::real_time(),
-    };
+    let datagram = Datagram { from, ..Datagram::of_packet(packet, came.payload, device) };
     if interface::is_own(to.ip) {
         let found = UDP.find(to, from).and_then(|other| other.upgrade(cx).ok());
         return found.inspect(|other| other.deliver(datagram, cx)).is_some();
@@ -88,24 +96,8 @@ pub fn datagram_came(packet: &Packet<'_>, cx: &Cx) -> bool {
 }
 
 /// A message of ICMP has come.
-pub fn control_came(packet: &Packet<'_>, cx: &Cx) {
-    let datagram = Datagram {
-        bytes: packet.payload.to_vec(),
-        from: Address { ip: packet.source, port: 0 },
-        to: packet.destination,
-        hops: packet.hop_limit,
-        class: packet.traffic_class,
-        time: clock::real_time(),
-    };
+pub fn control_came(packet: &Packet<'_>, device: i32, cx: &Cx) {
+    let datagram = Datagram::of_packet(packet, packet.payload, device);
     tell_all(&datagram, cx);
     answer_came(datagram, cx);
-}
-
-/// What a socket has sent did not arrive.
-pub fn did_not_arrive(ends: &(Address, Address), error: Errno, cx: &Cx) {
-    if let Some(Ok(own)) = UDP.find(ends.0, ends.1).map(|own| own.upgrade(cx))
-        && own.peer_address(cx) == Ok(ends.1)
-    {
-        own.fail(error, cx);
-    }
 }

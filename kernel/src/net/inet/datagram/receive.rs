@@ -9,8 +9,6 @@ use refs::Waker;
 
 use super::Endpoint;
 use super::endpoint::Datagram;
-use crate::error::Errno;
-use crate::net::devices;
 use crate::net::inet::address::{Version, as_v6};
 use crate::net::inet::settings::Settings;
 use crate::net::{Control, Received, Receiving, Sink};
@@ -26,7 +24,7 @@ impl Endpoint {
             self.readable.register(waker, cx);
         }
         if receiving.flags & net::MSG_ERRQUEUE != 0 {
-            return Err(Errno::EAGAIN.into());
+            return self.receive_failure(sink, receiving, cx);
         }
         let mut state = self.state.lock(cx);
         if let Some(error) = state.error.take() {
@@ -58,7 +56,7 @@ impl Endpoint {
 }
 
 /// What a socket's options have told of a message.
-fn told(version: Version, datagram: &Datagram, settings: &Settings) -> Vec<Control> {
+pub(super) fn told(version: Version, datagram: &Datagram, settings: &Settings) -> Vec<Control> {
     let mut told = Vec::new();
     let mut tell = |is_on: bool, level: u32, kind: u32, data: &[u8]| {
         if is_on {
@@ -72,7 +70,7 @@ fn told(version: Version, datagram: &Datagram, settings: &Settings) -> Vec<Contr
     let wants_time = is_on(net::SOL_SOCKET, net::SO_TIMESTAMP_OLD) && !wants_nanoseconds;
     tell(wants_nanoseconds, net::SOL_SOCKET, net::SO_TIMESTAMPNS_OLD, &time(nanoseconds));
     tell(wants_time, net::SOL_SOCKET, net::SO_TIMESTAMP_OLD, &time(nanoseconds / 1000));
-    let device = devices::INDEX.to_le_bytes();
+    let device = datagram.device.to_le_bytes();
     let (hops, class) = (i32::from(datagram.hops).to_le_bytes(), i32::from(datagram.class).to_le_bytes());
     if version == Version::V6 {
         let info = [&as_v6(datagram.to).octets()[..], &device].concat();

@@ -9,7 +9,7 @@ use super::Endpoint;
 use super::endpoint::{Datagram, Kind};
 use crate::error::{Errno, Result};
 use crate::net::inet::address::{Address, BROADCAST, is_own, source_for};
-use crate::net::{Control, Sending, Source};
+use crate::net::{Control, Sending, Source, devices};
 use crate::step::Step;
 
 /// The most bytes of a message, over IPv4 and IPv6: what a packet holds behind its headers.
@@ -72,15 +72,15 @@ impl Endpoint {
         }
         let (hops, class) = self.path(to.ip, sending.control)?;
         let from = Address { ip: source, port: local.port };
-        let datagram = Datagram { bytes, from, to: to.ip, hops, class, time: 0 };
+        let datagram = Datagram { bytes, from, to: to.ip, hops, class, time: 0, device: devices::INDEX };
         match self.kind {
             Kind::Udp if to.ip.is_multicast() => {
                 if !self.sends_to_loopback() {
                     self.send_out(&datagram, to, cx)?;
                 }
-                self.deliver_udp(datagram, to, remote, cx);
+                self.deliver_udp(datagram, to, cx);
             }
-            Kind::Udp if is_own(to.ip) || to.ip == BROADCAST => self.deliver_udp(datagram, to, remote, cx),
+            Kind::Udp if is_own(to.ip) || to.ip == BROADCAST => self.deliver_udp(datagram, to, cx),
             Kind::Udp => self.send_out(&datagram, to, cx)?,
             Kind::Echo | Kind::Raw => self.deliver_icmp(datagram, cx)?,
         }
@@ -127,7 +127,7 @@ impl Endpoint {
         Ok((hops, class))
     }
 
-    fn deliver_udp(&self, datagram: Datagram, to: Address, remote: Option<Address>, cx: &Cx) {
+    fn deliver_udp(&self, datagram: Datagram, to: Address, cx: &Cx) {
         let ports = self.kind.ports();
         let (from, ip) = (datagram.from, to.ip);
         if ip == BROADCAST || ip.is_multicast() {
@@ -143,14 +143,7 @@ impl Endpoint {
         }
         match ports.find(to, from).map(|other| other.upgrade(cx)) {
             Some(Ok(other)) => other.deliver(datagram, cx),
-            _ => {
-                let is_told = self.settings.with(|settings| {
-                    settings.is_on(net::SOL_IP, net::IP_RECVERR) || settings.is_on(net::SOL_IPV6, net::IPV6_RECVERR)
-                });
-                if remote == Some(to) || is_told {
-                    self.fail(Errno::ECONNREFUSED, cx);
-                }
-            }
+            _ => self.nobody_there(datagram, to, cx),
         }
     }
 }

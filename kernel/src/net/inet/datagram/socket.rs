@@ -127,6 +127,12 @@ impl Endpoint {
                 let mut settings = self.settings.lock(cx).clone();
                 self.owner().set(setting, &mut settings, own)?;
                 *self.settings.lock(cx) = settings.clone();
+                if matches!(
+                    (setting.level, setting.name),
+                    (net::SOL_IP, net::IP_RECVERR) | (net::SOL_IPV6, net::IPV6_RECVERR)
+                ) {
+                    self.forget_failures_unless_wanted(cx);
+                }
                 let mut state = self.state.lock(cx);
                 let key = state.key(&settings, 0);
                 let is_of_port = matches!(setting.name, net::SO_REUSEADDR | net::SO_REUSEPORT);
