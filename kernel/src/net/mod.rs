@@ -5,12 +5,19 @@
 //! | AF_UNIX | [`unix`] |
 //! | AF_INET, AF_INET6 | [`inet`] |
 //! | AF_NETLINK | [`netlink`] |
+//! | AF_PACKET | [`packet`] |
 
+mod cookie;
+mod device_changes;
 pub mod devices;
+mod filter;
 pub mod inet;
 pub mod interface;
 mod message;
 pub mod netlink;
+pub mod packet;
+pub mod refusal;
+pub mod registry;
 mod timeouts;
 pub mod unix;
 
@@ -20,6 +27,7 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::Waker;
 
+pub use cookie::Cookie;
 pub use message::{
     AtFault, Control, Credentials, Files, Gather, Received, Receiving, Scatter, Sending, Sink, Source, read_into,
     receive_all, send_all,
@@ -32,7 +40,7 @@ use crate::step::Step;
 use crate::user_memory::{In, UserMemory, UserSlice};
 
 /// The address families that there are.
-const FAMILIES: &[&dyn Family] = &[&unix::Unix, &inet::INET, &inet::INET6, &netlink::Netlink];
+const FAMILIES: &[&dyn Family] = &[&unix::Unix, &inet::INET, &inet::INET6, &netlink::Netlink, &packet::PacketFamily];
 
 /// An address family.
 pub trait Family: Sync {
@@ -186,6 +194,11 @@ pub trait Socket: File {
     /// EOPNOTSUPP, ENOPROTOOPT; EINVAL: too short. A fault.
     fn set_option(&self, level: u32, name: u32, value: UserSlice<u8, In>, memory: &UserMemory<'_>, cx: &Cx)
     -> Step<()>;
+
+    /// How an option is answered whose value depends on a number that is given with the question; `None`: as all others.
+    fn option_with(&self, _level: u32, _name: u32) -> Option<fn(u32) -> Result<Vec<u8>>> {
+        None
+    }
 
     /// The value of an option.
     ///

@@ -46,7 +46,7 @@ pub const CALLS: &[Entry] = &[
         abi::__NR_getsockopt,
         "getsockopt",
         Call::Step(getsockopt),
-        "what unix(7), ip(7), ipv6(7), tcp(7) and udp(7) have",
+        "what unix(7), ip(7), ipv6(7), tcp(7), udp(7), netlink(7) and packet(7) have",
     ),
 ];
 
@@ -292,8 +292,11 @@ fn setsockopt(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn getsockopt(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (level, name) = (args.int(1) as u32, args.int(2) as u32);
-    let value = with_socket(args.int(0), me, cx, |socket| Ok(socket.option(level, name, cx)?))?;
     let memory = me.memory(cx)?;
+    let value = with_socket(args.int(0), me, cx, |socket| match socket.option_with(level, name) {
+        Some(answer) => Ok(answer(memory.read(args.in_out::<u32>(3))?)?),
+        None => Ok(socket.option(level, name, cx)?),
+    })?;
     let len_at = args.in_out::<i32>(4);
     let room = usize::try_from(memory.read(len_at)?).map_err(|_| Errno::EINVAL)?;
     memory.write_slice(args.output::<u8>(3).slice(room), &value)?;

@@ -6,7 +6,7 @@
 //! | `arrivals` | what has come from other machines |
 //! | `ports` | who has which port |
 //! | `settings`, `options` | what programs set and read back |
-//! | [`listing`] | the sockets that there are |
+//! | [`listing`], [`diag`] | the sockets that there are |
 //! | [`tcp`] | connections |
 //! | [`datagram`] | messages without a connection |
 //!
@@ -15,6 +15,7 @@
 mod address;
 mod arrivals;
 pub mod datagram;
+pub mod diag;
 pub mod listing;
 pub mod options;
 pub mod ports;

@@ -40,6 +40,11 @@ const WORDS: usize = 1024;
 
 static TIME_WAITS: AtomicUsize = AtomicUsize::new(0);
 
+/// How many uses are in TIME_WAIT.
+pub fn time_waits() -> usize {
+    TIME_WAITS.load(Ordering::Relaxed)
+}
+
 /// In which way a socket uses a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
