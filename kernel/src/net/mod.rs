@@ -8,6 +8,7 @@
 //! | AF_PACKET | [`packet`] |
 
 mod cookie;
+pub mod counters;
 mod device_changes;
 pub mod devices;
 mod filter;
@@ -37,10 +38,14 @@ pub use timeouts::Timeouts;
 use crate::error::{Errno, Result};
 use crate::fs::{File, OpenFile, VfsCaller};
 use crate::step::Step;
+use crate::sysctl::Tunable;
 use crate::user_memory::{In, UserMemory, UserSlice};
 
 /// The address families that there are.
 const FAMILIES: &[&dyn Family] = &[&unix::Unix, &inet::INET, &inet::INET6, &netlink::Netlink, &packet::PacketFamily];
+
+/// How many connections wait at a listener at most, whatever its program asks for (`net.core.somaxconn`).
+pub static SOMAXCONN: Tunable = Tunable::new(4096, 0..=65_535);
 
 /// An address family.
 pub trait Family: Sync {

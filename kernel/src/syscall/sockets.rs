@@ -11,7 +11,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::read_write::Wait;
 use crate::fs::{Events, FdFlags, File, OpenFile, OpenFlags, reserve_fd};
-use crate::net::{Family, Shutdown, Socket, Type, family, socket_of};
+use crate::net::{Family, SOMAXCONN, Shutdown, Socket, Type, family, socket_of};
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{Readable, UserInOut, UserOut, UserSlice};
 
@@ -202,7 +202,8 @@ fn bind(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn listen(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     me.files(cx)?.export(args.int(0), cx);
-    let backlog = usize::try_from(args.int(1)).unwrap_or(4096).min(4096);
+    let most = SOMAXCONN.get() as usize;
+    let backlog = usize::try_from(args.int(1)).unwrap_or(most).min(most);
     with_socket(args.int(0), me, cx, |socket| Ok(socket.listen(backlog, me, cx)?))?;
     Ok(0)
 }

@@ -13,7 +13,7 @@ use tcpip::neighbour::{Arp, Ndisc, RouterAdvertisement};
 use tcpip::udp::UdpDatagram;
 
 use super::{ABOVE, Interface, Receiver, now, routes, send, way_to};
-use crate::net::packet;
+use crate::net::{counters, packet};
 
 /// The longest error of ICMP.
 const LONGEST_ERROR: usize = 1240;
@@ -58,7 +58,16 @@ impl Interface {
     }
 
     fn packet_came(&'static self, bytes: &[u8], cx: &Cx) {
-        let Ok(packet) = Packet::parse(bytes, Checksum::Verify) else { return };
+        let is_v4 = bytes.first().is_some_and(|first| first >> 4 == 4);
+        if is_v4 {
+            counters::IP_IN.count();
+        }
+        let Ok(packet) = Packet::parse(bytes, Checksum::Verify) else {
+            if is_v4 {
+                counters::IP_WRONG.count();
+            }
+            return;
+        };
         let (audience, has_v4) = {
             let state = self.state.lock(cx);
             let has_v4 = state.addresses.iter().any(|address| address.prefix.address().is_ipv4());
@@ -67,6 +76,9 @@ impl Interface {
         // A server may answer to the address that it offers, which nobody has yet.
         let is_for_us = audience != Audience::Other || !has_v4 && packet.protocol == protocol::UDP;
         if !is_for_us || packet.source.is_loopback() || packet.destination.is_loopback() {
+            if is_v4 {
+                counters::IP_FOR_OTHERS.count();
+            }
             return;
         }
         if packet.fragment.is_none() {
@@ -81,6 +93,9 @@ impl Interface {
 
     /// A packet has come, all of it. `bytes` are its first ones, with the header.
     fn whole_came(&'static self, packet: &Packet<'_>, bytes: &[u8], audience: Audience, cx: &Cx) {
+        if packet.source.is_ipv4() {
+            counters::IP_DELIVERED.count();
+        }
         match packet.protocol {
             protocol::ICMP | protocol::ICMPV6 if self.control_came(packet, audience, cx) => return,
             protocol::UDP if self.answer_came(packet, cx) => return,

@@ -12,7 +12,7 @@ use tcpip::ip::{Audience, IpHeader, protocol};
 use tcpip::neighbour::{ARP_BYTES, Arp, HOP_LIMIT, LONGEST_NDISC, Ndisc, Question, Resolution, solicited_node};
 
 use super::{Interface, Refused, State, all, now, routes};
-use crate::net::packet;
+use crate::net::{counters, packet};
 
 /// Why a packet was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +100,9 @@ impl Interface {
 
     /// Sends one packet to a neighbour.
     fn send_packet(&self, header: &IpHeader, next: IpAddr, payload: &[u8], cx: &Cx) -> Result<(), Unsent> {
+        if header.destination.is_ipv4() {
+            counters::IP_OUT.count();
+        }
         let at = HEADER_BYTES + header.len_bytes();
         let mut frame = Vec::new();
         frame.try_reserve_exact(at + payload.len()).map_err(|_| Unsent::NoRoom)?;

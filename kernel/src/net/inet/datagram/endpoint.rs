@@ -14,7 +14,7 @@ use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::fs::fasync::{Band, FasyncList};
 use crate::net::registry::Counted;
-use crate::net::{Cookie, Shutdown};
+use crate::net::{Cookie, Shutdown, counters};
 use crate::net::inet::address::{Address, Version};
 use crate::net::inet::options::MOST_BUFFER;
 use crate::net::inet::ports::{Bound, Key, Ports};
@@ -178,6 +178,10 @@ impl Endpoint {
             let mut state = self.state.lock(cx);
             let is_lost = state.used > capacity || state.shutdown.reading;
             if is_lost || state.held.add(Held::Message, 1).is_err() {
+                drop(state);
+                if self.kind == Kind::Udp {
+                    counters::UDP_NO_ROOM.count();
+                }
                 return;
             }
             if state.queue.try_reserve(1).is_err() {
@@ -186,6 +190,9 @@ impl Endpoint {
             }
             state.used += OVERHEAD + datagram.bytes.len();
             state.queue.push_back(datagram);
+        }
+        if self.kind == Kind::Udp {
+            counters::UDP_IN.count();
         }
         self.readable.wake();
         self.fasync.signal(Events::IN, Band::In, cx);

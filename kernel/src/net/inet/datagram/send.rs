@@ -9,7 +9,7 @@ use super::Endpoint;
 use super::endpoint::{Datagram, Kind};
 use crate::error::{Errno, Result};
 use crate::net::inet::address::{Address, BROADCAST, is_own, source_for};
-use crate::net::{Control, Sending, Source};
+use crate::net::{Control, Sending, Source, counters};
 use crate::step::Step;
 
 /// The most bytes of a message, over IPv4 and IPv6: what a packet holds behind its headers.
@@ -73,6 +73,9 @@ impl Endpoint {
         let (hops, class) = self.path(to.ip, sending.control)?;
         let from = Address { ip: source, port: local.port };
         let datagram = Datagram { bytes, from, to: to.ip, hops, class, time: 0 };
+        if self.kind == Kind::Udp {
+            counters::UDP_OUT.count();
+        }
         match self.kind {
             Kind::Udp if to.ip.is_multicast() => {
                 if !self.sends_to_loopback() {
@@ -144,6 +147,7 @@ impl Endpoint {
         match ports.find(to, from).map(|other| other.upgrade(cx)) {
             Some(Ok(other)) => other.deliver(datagram, cx),
             _ => {
+                counters::UDP_NO_PORT.count();
                 let is_told = self.settings.with(|settings| {
                     settings.is_on(net::SOL_IP, net::IP_RECVERR) || settings.is_on(net::SOL_IPV6, net::IPV6_RECVERR)
                 });
