@@ -148,11 +148,44 @@ fn name_servers(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Re
     Ok(())
 }
 
-fn routes_v6(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
-    let (own, none) = ("00000000000000000000000000000001", "00000000000000000000000000000000");
-    line(text, &alloc::format!("{own} 80 {none} 00 {none} 00000100 00000001 00000000 00000001       lo"))?;
-    line(text, &alloc::format!("{own} 80 {none} 00 {none} 00000000 00000002 00000000 80200001       lo"))?;
-    line(text, &alloc::format!("{none} 00 {none} 00 {none} ffffffff 00000001 00000000 00200200       lo"))
+/// The routes of IPv6: where they lead, from where, over which router, the metric, how often they are used, flags, the device's name.
+fn routes_v6(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    /// RTF_UP, RTF_GATEWAY, RTF_NONEXTHOP and RTF_LOCAL.
+    const UP: u32 = 1;
+    const GATEWAY: u32 = 2;
+    const NO_GATEWAY: u32 = 0x20_0000;
+    const LOCAL: u32 = 0x8000_0000;
+    let mut add = |target: u128, len: u8, gateway: u128, metric: u32, flags: u32, name: &str| {
+        let none = 0_u128;
+        text.add(format_args!(
+            "{target:032x} {len:02x} {none:032x} 00 {gateway:032x} {metric:08x} 00000001 00000000 {flags:08x} {name:>8}\n"
+        ));
+    };
+    let devices = devices::all(cx);
+    for route in interface::routes::routes(cx) {
+        let name = devices.iter().find(|device| device.index as u32 == route.interface).map_or("", |device| device.name);
+        if let IpAddr::V6(target) = route.prefix.address() {
+            let gateway = route.gateway.map_or(0, |gateway| match gateway {
+                IpAddr::V6(gateway) => gateway.into(),
+                IpAddr::V4(_) => 0,
+            });
+            let flags = if gateway == 0 { UP } else { UP | GATEWAY };
+            add(target.into(), route.prefix.len_bits(), gateway, route.metric, flags, name);
+        }
+    }
+    for device in devices.iter().filter(|device| device.is_up()) {
+        for own in &device.addresses {
+            let IpAddr::V6(ip) = own.prefix.address() else { continue };
+            let (ip, len) = (u128::from(ip), own.prefix.len_bits());
+            if len < 128 || device.is_loopback() {
+                let bits = u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
+                add(ip & bits, len, 0, 256, UP, device.name);
+            }
+            add(ip, 128, 0, 0, UP | NO_GATEWAY | LOCAL, device.name);
+        }
+    }
+    add(0, 0, 0, u32::MAX, NO_GATEWAY | 0x200, "lo");
+    Ok(())
 }
 
 fn protocols(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {

@@ -33,6 +33,16 @@ pub struct Lifetimes {
     pub valid: Option<u32>,
 }
 
+/// As Linux says it.
+pub(super) fn already(ip: IpAddr) -> &'static str {
+    if ip.is_ipv4() { "ipv4: Address already assigned" } else { "address already assigned" }
+}
+
+/// Likewise.
+pub(super) fn not_found(ip: IpAddr) -> &'static str {
+    if ip.is_ipv4() { "ipv4: Address not found" } else { "address not found" }
+}
+
 impl Interface {
     /// Adds an address, or changes how long it may be used.
     ///
@@ -62,7 +72,7 @@ impl Interface {
             }
             let known = state.addresses.iter().any(|own| own.prefix.address() == ip);
             if known && !manner.replaces {
-                return Err(refused(Errno::EEXIST, "Address already assigned"));
+                return Err(refused(Errno::EEXIST, already(ip)));
             }
             if !known && !manner.creates {
                 return Err(refused(Errno::ENOENT, "Address not found"));
@@ -86,7 +96,7 @@ impl Interface {
         {
             let mut state = self.state.lock(cx);
             if !state.addresses.iter().any(|own| own.prefix == prefix) {
-                return Err(refused(Errno::EADDRNOTAVAIL, "Address not found"));
+                return Err(refused(Errno::EADDRNOTAVAIL, not_found(prefix.address())));
             }
             state.addresses.remove(prefix.address());
             if prefix.address().is_ipv4() {

@@ -8,7 +8,7 @@ use frame::Cx;
 use refs::SpinLock;
 use tcpip::ip::Prefix;
 
-use super::change::MOST_ADDRESSES;
+use super::change::{MOST_ADDRESSES, already, not_found};
 use crate::error::Errno;
 use crate::net::devices;
 use crate::net::netlink::route::{self, Change};
@@ -36,7 +36,7 @@ pub fn add(prefix: Prefix, cx: &Cx) -> Result<(), Refusal> {
     {
         let mut all = ADDRESSES.lock(cx);
         if prefix.address().is_loopback() || all.iter().any(|one| one.address() == prefix.address()) {
-            return Err(refused(Errno::EEXIST, "Address already assigned"));
+            return Err(refused(Errno::EEXIST, already(prefix.address())));
         }
         if all.len() >= MOST_ADDRESSES || all.try_reserve(1).is_err() {
             return Err(Errno::ENOBUFS.into());
@@ -61,7 +61,7 @@ pub fn remove(prefix: Prefix, cx: &Cx) -> Result<(), Refusal> {
         let before = all.len();
         all.retain(|one| *one != prefix);
         if all.len() == before {
-            return Err(refused(Errno::EADDRNOTAVAIL, "Address not found"));
+            return Err(refused(Errno::EADDRNOTAVAIL, not_found(prefix.address())));
         }
         COUNT.store(all.len(), Ordering::Relaxed);
     }

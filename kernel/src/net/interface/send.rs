@@ -64,7 +64,11 @@ pub fn way_to(target: IpAddr) -> Result<Way, Unsent> {
     let interface = all().find(|interface| interface.index == route.interface).ok_or(Unsent::NoRoute)?;
     let source = match route.source {
         Some(source) => source,
-        None => interface.state.with(|state| state.addresses.source_for(target)).ok_or(Unsent::NoRoute)?,
+        None => {
+            // The address that the router knows.
+            let known = route.gateway.filter(IpAddr::is_ipv4).unwrap_or(target);
+            interface.state.with(|state| state.addresses.source_for(known)).ok_or(Unsent::NoRoute)?
+        }
     };
     Ok(Way { interface, source, next: route.gateway.unwrap_or(target), is_broadcast: false })
 }

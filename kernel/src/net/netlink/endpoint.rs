@@ -408,9 +408,12 @@ pub fn tell(protocol: u32, group: u32, bytes: &[u8], cx: &Cx) {
     }
     let listeners = LISTENERS.lock(cx).clone();
     for listener in listeners.iter().filter_map(|name| name.upgrade(cx).ok()) {
-        let listens = listener.protocol.number() == protocol
-            && listener.state.lock(cx).groups & 1_u64.checked_shl(group - 1).unwrap_or(0) != 0;
-        if listens {
+        let listens = {
+            let state = listener.state.lock(cx);
+            // As on Linux, one without a port hears nothing.
+            state.port != 0 && state.groups & 1_u64.checked_shl(group - 1).unwrap_or(0) != 0
+        };
+        if listens && listener.protocol.number() == protocol {
             listener.put(Waiting { bytes: bytes.to_vec(), group }, cx);
         }
     }

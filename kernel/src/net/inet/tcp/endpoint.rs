@@ -283,14 +283,15 @@ impl Endpoint {
         let state = self.state.lock(cx);
         match &state.phase {
             Phase::Listening(listener) => [listener.waiting() as u32, listener.most() as u32],
-            _ => [state.input.len() as u32, 0],
+            // The end of what the peer sends counts as a byte.
+            _ => [state.input.len() as u32 + u32::from(state.is_finished), 0],
         }
     }
 
     /// Which directions are ended, and whether its program has chosen its port.
     pub fn chosen(&self, cx: &Cx) -> (Shutdown, bool) {
         let state = self.state.lock(cx);
-        (state.shutdown, state.is_chosen)
+        (Shutdown { reading: state.shutdown.reading || state.is_finished, ..state.shutdown }, state.is_chosen)
     }
 
     /// What is ready, of `interest` and of what is always told.

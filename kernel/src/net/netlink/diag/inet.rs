@@ -101,7 +101,7 @@ pub fn answer(request: &Request<'_>, me: &dyn VfsCaller, cx: &Cx) -> Result<Answ
     let name = listing.find(local, remote).ok_or(Errno::ENOENT)?;
     let details = name.details(cx).ok_or(Errno::ENOENT)?;
     if !is_meant(details.cookie, [word(&head, ID_COOKIE), word(&head, ID_COOKIE + 4)]) {
-        return Err(Errno::ESTALE.into());
+        return Err(Errno::ENOENT.into());
     }
     Ok(Answer::Message(message(name, &details, &wanted, request, 0, cx)))
 }

@@ -110,13 +110,13 @@ struct Wanted {
 /// # Errors
 /// EINVAL: there is none, or its network is longer than it. EAFNOSUPPORT. EOPNOTSUPP: the other end of a line has another.
 fn wanted(request: &Request<'_>) -> Result<Wanted, Refusal> {
-    if request.body.len() < HEAD_BYTES {
-        return Err(Errno::EINVAL.into());
-    }
     let head = request.head::<HEAD_BYTES>();
     let family = u32::from(head[0]);
     if !matches!(family, AF_INET | AF_INET6) {
         return Err(Errno::EOPNOTSUPP.into());
+    }
+    if request.body.len() < HEAD_BYTES {
+        return Err(Errno::EINVAL.into());
     }
     let attributes = request.attributes(HEAD_BYTES);
     let of = |kind| attributes.get(kind).map(|bytes| address_of(family, bytes)).transpose();

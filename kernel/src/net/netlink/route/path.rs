@@ -8,7 +8,7 @@ use frame::Cx;
 use linux_raw_sys::net::{AF_INET, AF_INET6};
 use tcpip::ip::{Prefix, Route};
 
-use super::{address_of, bytes_of, families, interface_of, manner, none_of};
+use super::{address_of, bytes_of, families, interface_of, manner, none_of, word};
 use crate::error::Errno;
 use crate::net::devices;
 use crate::net::interface::{self, routes};
@@ -45,8 +45,9 @@ const UNICAST: u8 = 1;
 const LOCAL: u8 = 2;
 const BROADCAST: u8 = 3;
 const MULTICAST: u8 = 5;
-/// RTM_F_CLONED.
+/// RTM_F_CLONED and RTM_F_LOOKUP_TABLE.
 const CLONED: u32 = 0x200;
+const LOOKUP_TABLE: u32 = 0x1000;
 /// What routes of IPv6 have where nobody said.
 const METRIC_V6: u32 = 1024;
 
@@ -233,6 +234,10 @@ fn get_one(request: &Request<'_>) -> Result<Answer, Refusal> {
             target if target.is_multicast() => MULTICAST,
             _ => UNICAST,
         };
+    }
+    // Linux tells the table to those who ask for it; iproute2 does.
+    if word(&request.head::<HEAD_BYTES>(), 8) & LOOKUP_TABLE == 0 {
+        way.table = TABLE_MAIN;
     }
     let message = way.begin(CLONED, |head| Message::new(request, NEW, 0, head));
     Ok(Answer::Message(message.with(USER, &[0; 4]).with(CACHE, &[0; 32]).finish()))
