@@ -2,8 +2,9 @@
 
 use frame::Cx;
 
+use super::node::Node;
 use super::text::Text;
-use super::{Entry, directory, setting, text};
+use super::{Entry, What, directory, setting, text};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -153,9 +154,55 @@ const OF_ALL: &[Entry] = &[
     fixed!("mtu", 65_536),
 ];
 
+/// What is said of one interface.
+struct OfCard<const NUMBER: usize>;
+
+impl<const NUMBER: usize> OfCard<NUMBER> {
+    const ENTRIES: &'static [Entry] = &[
+        setting(
+            "disable_ipv6",
+            |text, _, _, cx| {
+                let is_disabled = !interface::all().nth(NUMBER).ok_or(Errno::ENOENT)?.may_have_v6(cx);
+                text.add(format_args!("{}\n", u8::from(is_disabled)));
+                Ok(())
+            },
+            |bytes, _, me, cx| {
+                let [is_disabled] = told::<u8, 1>(bytes, me, cx)?;
+                interface::all().nth(NUMBER).ok_or(Errno::ENOENT)?.set_v6(is_disabled == 0, cx);
+                Ok(())
+            },
+        ),
+        only!("forwarding", 0),
+        text("mtu", |text, _, _, _| {
+            text.add(format_args!("{}\n", interface::all().nth(NUMBER).ok_or(Errno::ENOENT)?.mtu()));
+            Ok(())
+        }),
+    ];
+}
+
+/// The directories of `conf`: behind the first ones those of the interfaces, of which there may be fewer.
+static CONF: [Entry; OTHERS + interface::MOST_INTERFACES] = [
+    directory("all", OF_ALL),
+    directory("default", OF_ALL),
+    directory("lo", OF_LOOPBACK),
+    directory("eth0", OfCard::<0>::ENTRIES),
+    directory("eth1", OfCard::<1>::ENTRIES),
+    directory("eth2", OfCard::<2>::ENTRIES),
+    directory("eth3", OfCard::<3>::ENTRIES),
+    directory("eth4", OfCard::<4>::ENTRIES),
+    directory("eth5", OfCard::<5>::ENTRIES),
+    directory("eth6", OfCard::<6>::ENTRIES),
+    directory("eth7", OfCard::<7>::ENTRIES),
+];
+const OTHERS: usize = 3;
+
 const IPV6: &[Entry] = &[
     fixed!("bindv6only", 0),
-    directory("conf", &[directory("all", OF_ALL), directory("default", OF_ALL), directory("lo", OF_LOOPBACK)]),
+    Entry {
+        name: "conf",
+        permissions: 0o555,
+        what: What::Special(|target| Node::directory(target, &CONF[..OTHERS + interface::all().count()])),
+    },
 ];
 
 const UNIX: &[Entry] = &[fixed!("max_dgram_qlen", 10)];

@@ -57,7 +57,7 @@ pub use send::{Unsent, Way, send, way_to};
 /// The number of the first interface: 1 is the loopback device's.
 const FIRST_INDEX: u32 = 2;
 /// No more cards are used.
-const MOST_INTERFACES: usize = 8;
+pub const MOST_INTERFACES: usize = 8;
 
 static INTERFACES: [StaticRef<Interface>; MOST_INTERFACES] = [const { StaticRef::none() }; MOST_INTERFACES];
 
