@@ -1,6 +1,6 @@
 # OpenSSH: sshd, commands, scp, sftp, a forwarded port, a pseudo-terminal, rsync over it
 set -e
-ip link set lo up
+ip link set lo up; hostname ebb
 mkdir -p /run/sshd .ssh && chmod 700 .ssh && ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519 && cp .ssh/id_ed25519.pub .ssh/authorized_keys && chmod 755 /root
 ls /etc/ssh/ssh_host_*_key >/dev/null 2>&1 || ssh-keygen -q -A
 /usr/sbin/sshd -p 2222 -o PermitRootLogin=yes -o PidFile=/root/pid -E sshd.log

@@ -52,7 +52,7 @@ impl Host {
         for (version, len) in [(4, 24), (6, 64)] {
             let prefix = Prefix::new(address(version, number), len);
             host.addresses.add(Address::permanent(prefix)).expect("there is memory");
-            let route = Route { prefix, gateway: None, interface: 1, metric: 0, source: None };
+            let route = Route { prefix, gateway: None, interface: 1, metric: 0, source: None, origin: 0 };
             host.routes.add(route).expect("there is memory");
         }
         host

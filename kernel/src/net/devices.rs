@@ -2,16 +2,17 @@
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use linux_raw_sys::ioctl;
-use tcpip::ip::Prefix;
+use tcpip::ip::{Address, Prefix};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::credentials::Capability;
 use crate::error::Errno;
 use crate::fs::VfsCaller;
-use crate::net::interface::{self, Interface};
+use crate::net::device_changes;
+use crate::net::interface::{self, Interface, loopback};
 use crate::step::Step;
 use crate::user_memory::{Argument, UserOut};
 
@@ -30,17 +31,22 @@ const MULTICAST: u16 = 0x1000;
 /// ARPHRD_LOOPBACK and ARPHRD_ETHER.
 const OF_LOOPBACK: u16 = 772;
 const OF_ETHERNET: u16 = 1;
+/// The least that a device carries at once (RFC 791).
+pub const LEAST_MTU: u32 = 68;
 /// How many packets wait to be sent at most.
 pub const QUEUE_LENGTH: i32 = 1000;
 
 /// A network device.
 pub struct Device {
+    interface: Option<&'static Interface>,
     /// Its number.
     pub index: i32,
     /// Its name.
     pub name: &'static str,
     /// The most that it carries at once.
     pub mtu: i32,
+    /// The most that it could.
+    pub most_mtu: u32,
     /// `IFF_*`.
     pub flags: u16,
     /// `ARPHRD_*`.
@@ -48,28 +54,33 @@ pub struct Device {
     /// Its address on its link.
     pub address: [u8; 6],
     /// Its addresses, each with the length of its network.
-    pub addresses: Vec<Prefix>,
+    pub addresses: Vec<Address>,
 }
 
 /// All devices.
 pub fn all(cx: &Cx) -> Vec<Device> {
     let loopback = Device {
+        interface: None,
         index: INDEX,
         name: NAME,
         mtu: MTU,
+        most_mtu: 0,
         flags: UP | LOOPBACK | RUNNING,
         hardware: OF_LOOPBACK,
         address: [0; 6],
-        addresses: Vec::from([
-            Prefix::new(Ipv4Addr::LOCALHOST.into(), 8),
-            Prefix::new(Ipv6Addr::LOCALHOST.into(), 128),
-        ]),
+        addresses: [Prefix::new(Ipv4Addr::LOCALHOST.into(), 8), Prefix::new(Ipv6Addr::LOCALHOST.into(), 128)]
+            .into_iter()
+            .chain(loopback::addresses(cx))
+            .map(Address::permanent)
+            .collect(),
     };
     let of_interface = |interface: &'static Interface| Device {
+        interface: Some(interface),
         index: interface.index as i32,
         name: &interface.name,
-        mtu: interface.card().mtu().into(),
-        flags: UP | BROADCAST | RUNNING | MULTICAST,
+        mtu: interface.mtu().into(),
+        most_mtu: interface.card().mtu().into(),
+        flags: BROADCAST | MULTICAST | if interface.is_up() { UP | RUNNING } else { 0 },
         hardware: OF_ETHERNET,
         address: interface.hardware().0,
         addresses: interface.addresses(cx),
@@ -79,10 +90,26 @@ pub fn all(cx: &Cx) -> Vec<Device> {
 
 impl Device {
     /// Its first address of IPv4, and the length of its network.
-    fn v4(&self) -> Option<(Ipv4Addr, u8)> {
-        self.addresses.iter().find_map(|prefix| match prefix.address() {
-            IpAddr::V4(address) => Some((address, prefix.len_bits())),
+    pub(super) fn v4(&self) -> Option<(Ipv4Addr, u8)> {
+        self.addresses.iter().find_map(|own| match own.prefix.address() {
+            IpAddr::V4(address) => Some((address, own.prefix.len_bits())),
             IpAddr::V6(_) => None,
+        })
+    }
+
+    /// Whether it is up.
+    pub fn is_up(&self) -> bool {
+        self.flags & UP != 0
+    }
+
+    /// What it has received and sent. The loopback device counts nothing: no packets are made.
+    pub fn traffic(&self) -> [Counts; 2] {
+        let Some(interface) = self.interface else { return [Counts::default(); 2] };
+        let (received, sent) = interface.card().traffic();
+        [received, sent].map(|traffic| Counts {
+            frames: traffic.frames.load(Ordering::Relaxed),
+            bytes: traffic.bytes.load(Ordering::Relaxed),
+            dropped: traffic.dropped.load(Ordering::Relaxed),
         })
     }
 
@@ -92,17 +119,39 @@ impl Device {
     }
 }
 
+/// What has gone through a device in one direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Frames that were lost.
+    pub dropped: u64,
+}
+
+/// The address for all of a network of IPv4; a network of one or two has none.
+pub fn broadcast(prefix: &Prefix) -> Option<Ipv4Addr> {
+    match prefix.address() {
+        IpAddr::V4(ip) if prefix.len_bits() < 31 => Some((u32::from(ip) | !u32::from(mask(prefix.len_bits()))).into()),
+        _ => None,
+    }
+}
+
 /// The addresses of a network of IPv4 have these bits in common.
 pub fn mask(len: u8) -> Ipv4Addr {
     u32::MAX.checked_shl(32 - u32::from(len.min(32))).unwrap_or(0).into()
 }
 
+/// ethtool(8)'s request.
+const SIOCETHTOOL: u32 = 0x8946;
+
 /// `struct ifreq`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Request {
-    name: [u8; 16],
-    value: [u8; 24],
+pub(super) struct Request {
+    pub(super) name: [u8; 16],
+    pub(super) value: [u8; 24],
 }
 
 /// `struct ifconf`.
@@ -122,7 +171,7 @@ impl Request {
         request
     }
 
-    fn is_for(&self, device: &Device) -> bool {
+    pub(super) fn is_for(&self, device: &Device) -> bool {
         let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(self.name.len());
         // Behind a colon is the name of one of the addresses of a device.
         self.name[..end].split(|&byte| byte == b':').next() == Some(device.name.as_bytes())
@@ -140,7 +189,7 @@ fn address(ip: Ipv4Addr) -> [u8; 16] {
 /// What a socket is asked about devices.
 ///
 /// # Errors
-/// ENODEV: there is no such device. EADDRNOTAVAIL: it has no address. EPERM, EOPNOTSUPP: to change them. ENOTTY. A fault.
+/// ENODEV: there is no such device. EADDRNOTAVAIL: it has no address. ENOTTY. A fault. Those of [`device_changes::change`].
 pub fn ioctl(request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
     let memory = me.memory(cx)?;
     if request == ioctl::SIOCGIFCONF {
@@ -160,8 +209,12 @@ pub fn ioctl(request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> S
         memory.write(at, &list)?;
         return Ok(0);
     }
-    if request == ioctl::SIOCSIFFLAGS {
-        return bring_up(argument, me, cx);
+    if device_changes::changes(request) {
+        return device_changes::change(request, argument, me, cx);
+    }
+    if request == SIOCETHTOOL {
+        // Devices tell of nothing there.
+        return Err(Errno::EOPNOTSUPP.into());
     }
     let is_known = matches!(
         request,
@@ -179,7 +232,7 @@ pub fn ioctl(request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> S
             | ioctl::SIOCGIFMAP
     );
     if !is_known {
-        return Err(if changes(request) { Errno::EPERM } else { Errno::ENOTTY }.into());
+        return Err(Errno::ENOTTY.into());
     }
     let at = argument.in_out::<Request>();
     let given = memory.read(at)?;
@@ -215,37 +268,4 @@ pub fn ioctl(request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> S
     }
     memory.write(at, &answer)?;
     Ok(0)
-}
-
-/// Has a device be up, as they always are.
-///
-/// # Errors
-/// EPERM: the caller may not change devices, or wants it to be down. ENODEV. A fault.
-fn bring_up(argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
-    let given = me.memory(cx)?.read(argument.input::<Request>())?;
-    if !me.credentials(cx)?.lock(cx).has(Capability::NetAdmin) {
-        return Err(Errno::EPERM.into());
-    }
-    if !all(cx).iter().any(|device| given.is_for(device)) {
-        return Err(Errno::ENODEV.into());
-    }
-    let flags = u16::from_le_bytes([given.value[0], given.value[1]]);
-    if flags & UP == 0 { Err(Errno::EPERM.into()) } else { Ok(0) }
-}
-
-/// Whether a request changes a device.
-fn changes(request: u32) -> bool {
-    matches!(
-        request,
-        ioctl::SIOCSIFADDR
-            | ioctl::SIOCSIFNETMASK
-            | ioctl::SIOCSIFBRDADDR
-            | ioctl::SIOCSIFDSTADDR
-            | ioctl::SIOCSIFMTU
-            | ioctl::SIOCSIFNAME
-            | ioctl::SIOCSIFHWADDR
-            | ioctl::SIOCSIFTXQLEN
-            | ioctl::SIOCADDRT
-            | ioctl::SIOCDELRT
-    )
 }

@@ -5,12 +5,20 @@
 //! | AF_UNIX | [`unix`] |
 //! | AF_INET, AF_INET6 | [`inet`] |
 //! | AF_NETLINK | [`netlink`] |
+//! | AF_PACKET | [`packet`] |
 
+mod cookie;
+pub mod counters;
+mod device_changes;
 pub mod devices;
+mod filter;
 pub mod inet;
 pub mod interface;
 mod message;
 pub mod netlink;
+pub mod packet;
+pub mod refusal;
+pub mod registry;
 mod timeouts;
 pub mod unix;
 
@@ -20,6 +28,7 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::Waker;
 
+pub use cookie::Cookie;
 pub use message::{
     AtFault, Control, Credentials, Files, Gather, Received, Receiving, Scatter, Sending, Sink, Source, read_into,
     receive_all, send_all,
@@ -29,10 +38,14 @@ pub use timeouts::Timeouts;
 use crate::error::{Errno, Result};
 use crate::fs::{File, OpenFile, VfsCaller};
 use crate::step::Step;
+use crate::sysctl::Tunable;
 use crate::user_memory::{In, UserMemory, UserSlice};
 
 /// The address families that there are.
-const FAMILIES: &[&dyn Family] = &[&unix::Unix, &inet::INET, &inet::INET6, &netlink::Netlink];
+const FAMILIES: &[&dyn Family] = &[&unix::Unix, &inet::INET, &inet::INET6, &netlink::Netlink, &packet::PacketFamily];
+
+/// How many connections wait at a listener at most, whatever its program asks for (`net.core.somaxconn`).
+pub static SOMAXCONN: Tunable = Tunable::new(4096, 0..=65_535);
 
 /// An address family.
 pub trait Family: Sync {
@@ -186,6 +199,11 @@ pub trait Socket: File {
     /// EOPNOTSUPP, ENOPROTOOPT; EINVAL: too short. A fault.
     fn set_option(&self, level: u32, name: u32, value: UserSlice<u8, In>, memory: &UserMemory<'_>, cx: &Cx)
     -> Step<()>;
+
+    /// How an option is answered whose value depends on a number that is given with the question; `None`: as all others.
+    fn option_with(&self, _level: u32, _name: u32) -> Option<fn(u32) -> Result<Vec<u8>>> {
+        None
+    }
 
     /// The value of an option.
     ///

@@ -11,7 +11,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::read_write::Wait;
 use crate::fs::{Events, FdFlags, File, OpenFile, OpenFlags, reserve_fd};
-use crate::net::{Family, Shutdown, Socket, Type, family, socket_of};
+use crate::net::{Family, SOMAXCONN, Shutdown, Socket, Type, family, socket_of};
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{Readable, UserInOut, UserOut, UserSlice};
 
@@ -46,7 +46,7 @@ pub const CALLS: &[Entry] = &[
         abi::__NR_getsockopt,
         "getsockopt",
         Call::Step(getsockopt),
-        "what unix(7), ip(7), ipv6(7), tcp(7) and udp(7) have",
+        "what unix(7), ip(7), ipv6(7), tcp(7), udp(7), netlink(7) and packet(7) have",
     ),
 ];
 
@@ -202,7 +202,8 @@ fn bind(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn listen(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     me.files(cx)?.export(args.int(0), cx);
-    let backlog = usize::try_from(args.int(1)).unwrap_or(4096).min(4096);
+    let most = SOMAXCONN.get() as usize;
+    let backlog = usize::try_from(args.int(1)).unwrap_or(most).min(most);
     with_socket(args.int(0), me, cx, |socket| Ok(socket.listen(backlog, me, cx)?))?;
     Ok(0)
 }
@@ -292,8 +293,11 @@ fn setsockopt(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn getsockopt(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (level, name) = (args.int(1) as u32, args.int(2) as u32);
-    let value = with_socket(args.int(0), me, cx, |socket| Ok(socket.option(level, name, cx)?))?;
     let memory = me.memory(cx)?;
+    let value = with_socket(args.int(0), me, cx, |socket| match socket.option_with(level, name) {
+        Some(answer) => Ok(answer(memory.read(args.in_out::<u32>(3))?)?),
+        None => Ok(socket.option(level, name, cx)?),
+    })?;
     let len_at = args.in_out::<i32>(4);
     let room = usize::try_from(memory.read(len_at)?).map_err(|_| Errno::EINVAL)?;
     memory.write_slice(args.output::<u8>(3).slice(room), &value)?;

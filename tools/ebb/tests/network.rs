@@ -120,3 +120,29 @@ fn a_published_port_leads_to_the_guest() {
         thread::sleep(Duration::from_millis(200));
     }
 }
+
+#[test]
+#[ignore = "starts a machine"]
+fn addresses_and_routes_are_as_programs_have_set_them() {
+    let script = "ip addr add 10.9.9.1/24 dev eth0 && ip route add 172.16.0.0/12 via 10.9.9.2 && ip route get 172.16.1.1 \
+        && ! ip route add 172.16.0.0/12 via 10.9.9.2 2>/dev/null && ! ip route add 1.2.3.4 via 9.9.9.9 2>/dev/null \
+        && ifconfig eth0 mtu 1400 && cat /proc/sys/net/ipv6/conf/eth0/mtu \
+        && ip link set eth0 down && ! ping -c 1 -W 1 10.0.2.2 >/dev/null 2>&1 && ip link set eth0 up \
+        && route add default gw 10.0.2.2 && ping -c 1 -W 5 10.0.2.2 >/dev/null && ip addr del 10.9.9.1/24 dev eth0 \
+        && ip -4 route";
+    let expected = [
+        "172.16.1.1 via 10.9.9.2 dev eth0  src 10.9.9.1",
+        "1400",
+        "default via 10.0.2.2 dev eth0",
+        "10.0.2.0/24 dev eth0 scope link  src 10.0.2.15",
+    ];
+    assert_eq!(said(&[], script).lines().map(str::trim).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn a_program_gets_an_address_by_packets_of_its_own() {
+    let script = "printf '#!/bin/sh\n[ $1 != bound ] || ip addr add $ip/24 dev eth0 && echo $1 $ip $router\n' >/tmp/s; chmod +x /tmp/s; \
+        ip addr flush dev eth0; udhcpc -i eth0 -n -q -s /tmp/s 2>/dev/null && ping -c 1 -W 5 10.0.2.2 >/dev/null && echo there";
+    assert_eq!(said(&[], script).lines().last(), Some("there"));
+}

@@ -2,7 +2,6 @@
 #include "../check.h"
 
 #include <arpa/inet.h>
-#include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -11,6 +10,13 @@ union address {
     struct sockaddr any;
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
+};
+
+// As in ip(7).
+struct extended_error {
+    uint32_t ee_errno;
+    uint8_t ee_origin, ee_type, ee_code, ee_pad;
+    uint32_t ee_info, ee_data;
 };
 
 static int family;
@@ -86,7 +92,7 @@ static void take(int fd, const union address *to, size_t room, int flags)
         if (!is_v4 && !is_v6)
             continue;
         found++;
-        struct sock_extended_err error;
+        struct extended_error error;
         union address offender;
         CHECK("length", (long)part->cmsg_len);
         memcpy(&error, CMSG_DATA(part), sizeof error);

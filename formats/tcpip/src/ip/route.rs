@@ -65,6 +65,8 @@ pub struct Route {
     pub metric: u32,
     /// The source address to use, if one was chosen.
     pub source: Option<IpAddr>,
+    /// Who has made it: a number that means something to the owner of the table (`RTPROT_*`).
+    pub origin: u8,
 }
 
 /// All routes.
@@ -122,6 +124,7 @@ mod tests {
             interface,
             metric,
             source: None,
+            origin: 0,
         };
         let mut table = RouteTable::default();
         for route in [

@@ -36,6 +36,8 @@ pub enum Reachability {
     Probe,
     /// It did not answer.
     Failed,
+    /// Somebody has said so who knows: it is not asked, and nothing that it says of itself counts.
+    Permanent,
 }
 
 /// What bounds a [`NeighbourCache`].
@@ -121,7 +123,8 @@ impl<P> NeighbourCache<P> {
         let mut place = self.find(address);
         if place.is_err() {
             if self.entries.len() >= self.limits.entries.max(1) {
-                let rank = |entry: &Entry<P>| (!entry.waiting.is_empty(), entry.used);
+                let rank =
+                    |entry: &Entry<P>| (entry.state == Reachability::Permanent, !entry.waiting.is_empty(), entry.used);
                 let oldest = self.entries.iter().enumerate().min_by_key(|(_, entry)| rank(entry));
                 if let Some((index, _)) = oldest {
                     self.entries.remove(index);
@@ -156,7 +159,7 @@ impl<P> NeighbourCache<P> {
         let Ok(entry) = self.find_or_add(now, address) else { return Resolution::Unreachable(packet) };
         entry.used = now;
         match entry.state {
-            Reachability::Reachable | Reachability::Delay | Reachability::Probe => {
+            Reachability::Reachable | Reachability::Delay | Reachability::Probe | Reachability::Permanent => {
                 return Resolution::Send(entry.hardware, packet);
             }
             Reachability::Stale => {
@@ -192,6 +195,9 @@ impl<P> NeighbourCache<P> {
         let Ok(entry) = self.find_or_add(now, address) else { return VecDeque::new() };
         let is_known = !matches!(entry.state, Reachability::Incomplete | Reachability::Failed);
         let is_other = is_known && entry.hardware != hardware;
+        if entry.state == Reachability::Permanent {
+            return VecDeque::new();
+        }
         match evidence {
             Evidence::Weak if is_other => {
                 // It may be that it has moved: to be found out (RFC 4861, section 7.2.5).
@@ -213,11 +219,31 @@ impl<P> NeighbourCache<P> {
         core::mem::take(&mut entry.waiting)
     }
 
+    /// Somebody who knows says which device a neighbour is: for ever (`Permanent`), or as if it had said so itself. Returns the packets that waited for it.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory.
+    pub fn set(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        hardware: HardwareAddress,
+        state: Reachability,
+    ) -> Result<VecDeque<P>, OutOfMemory> {
+        let entry = self.find_or_add(now, address)?;
+        entry.hardware = hardware;
+        entry.used = now;
+        (entry.state, entry.must_ask) = (state, false);
+        entry.until = (state == Reachability::Reachable).then_some(now + REACHABLE);
+        Ok(core::mem::take(&mut entry.waiting))
+    }
+
     /// Something above has shown that a neighbour gets what is sent to it, as an acknowledgment of new data does.
     pub fn confirm(&mut self, now: Instant, address: IpAddr) {
         if let Ok(index) = self.find(address) {
             let entry = &mut self.entries[index];
-            if !matches!(entry.state, Reachability::Incomplete | Reachability::Failed) {
+            if !matches!(entry.state, Reachability::Incomplete | Reachability::Failed | Reachability::Permanent) {
                 (entry.state, entry.until, entry.must_ask) = (Reachability::Reachable, Some(now + REACHABLE), false);
             }
         }
@@ -258,7 +284,7 @@ impl<P> NeighbourCache<P> {
                         failed(entry.address, packet);
                     }
                 }
-                Reachability::Failed | Reachability::Stale => entry.until = None,
+                Reachability::Failed | Reachability::Stale | Reachability::Permanent => entry.until = None,
             }
         }
         self.entries.retain(|entry| entry.state != Reachability::Failed || entry.until.is_some());
@@ -310,6 +336,19 @@ mod tests {
         assert_eq!(cache.resolve(now, address(1), 'd'), Resolution::Send(DEVICE, 'd'));
         assert!(cache.learn(now, address(2), DEVICE, Evidence::Answer, true).is_empty());
         assert_eq!(cache.iter().count(), 1, "nobody had asked");
+    }
+
+    #[test]
+    fn what_is_set_for_ever_is_not_asked_for_and_does_not_change() {
+        let mut cache = NeighbourCache::new(NeighbourLimits::default());
+        let now = Instant::default();
+        assert_eq!(cache.resolve(now, address(1), 'a'), Resolution::Waits(None));
+        assert_eq!(cache.set(now, address(1), DEVICE, Reachability::Permanent).unwrap(), ['a']);
+        let other = HardwareAddress([2, 0, 0, 0, 0, 8]);
+        assert!(cache.learn(now, address(1), other, Evidence::Answer, true).is_empty());
+        cache.on_deadline(now + Duration::from_secs(1000), |_, _| ());
+        assert_eq!(cache.resolve(now, address(1), 'b'), Resolution::Send(DEVICE, 'b'));
+        assert_eq!(cache.next_question(), None);
     }
 
     #[test]

@@ -12,6 +12,8 @@ mod locks;
 mod maps;
 mod memory;
 mod net;
+mod net_settings;
+mod net_sockets;
 mod node;
 mod process;
 mod root;

@@ -1,55 +1,57 @@
-//! `/proc/net`: sockets, devices and routes, as netstat(8) and others read them; and `/proc/sys/net`.
+//! `/proc/net`: sockets, devices and routes, as netstat(8) and others read them.
 //!
-//! There is one network, so unlike on Linux the files are the machine's, and each process has a link to them. The lists of sockets are made a table at a time.
+//! There is one network, so unlike on Linux the files are the machine's, and each process has a link to them.
 
 use core::net::{IpAddr, Ipv4Addr};
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
+use tcpip::neighbour::Reachability;
 
+use super::net_sockets::{
+    netlink_sockets, packet_sockets, snmp, socket_counts, socket_counts_v6, sockets, unix_sockets,
+};
 use super::text::Text;
-use super::{Entry, Target, directory, text};
+use super::{Entry, Target, text};
 use crate::current::Current;
 use crate::error::Result;
-use crate::net::devices::mask;
+use crate::net::devices::{self, mask};
 use crate::net::inet::datagram::Kind;
-use crate::net::inet::listing::{Family, Listing, Row, V4, V6};
-use crate::net::inet::options::MOST_BUFFER;
-use crate::net::inet::ports::{EPHEMERAL, FIRST_UNPRIVILEGED};
+use crate::net::inet::listing::{Listing, V4, V6};
 use crate::net::interface::{self, Traffic};
 
 /// `/proc/net`.
 pub const ENTRIES: &[Entry] = &[
-    text("arp", |text, _, _, _| {
-        line(text, "IP address       HW type     Flags       HW address            Mask     Device")
-    }),
-    text("dev", devices),
+    text("arp", neighbours),
+    text("dev", traffic),
     text("icmp", |text, _, _, cx| sockets(text, Listing::Datagram(Kind::Echo), V4, cx)),
     text("icmp6", |text, _, _, cx| sockets(text, Listing::Datagram(Kind::Echo), V6, cx)),
-    text("if_inet6", |text, _, _, _| line(text, "00000000000000000000000000000001 01 80 10 80       lo")),
+    text("if_inet6", addresses_v6),
     text("ipv6_route", routes_v6),
-    text("netlink", |text, _, _, _| {
-        line(text, "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode")
-    }),
-    text("packet", |text, _, _, _| line(text, "sk               RefCnt Type Proto  Iface R Rmem   User   Inode")),
+    text("netlink", netlink_sockets),
+    text("packet", packet_sockets),
     text("protocols", protocols),
     text("raw", |text, _, _, cx| sockets(text, Listing::Datagram(Kind::Raw), V4, cx)),
     text("raw6", |text, _, _, cx| sockets(text, Listing::Datagram(Kind::Raw), V6, cx)),
     text("pnp", name_servers),
     text("route", routes),
+    text("snmp", snmp),
+    text("sockstat", socket_counts),
+    text("sockstat6", socket_counts_v6),
     text("tcp", |text, _, _, cx| sockets(text, Listing::Tcp, V4, cx)),
     text("tcp6", |text, _, _, cx| sockets(text, Listing::Tcp, V6, cx)),
     text("udp", |text, _, _, cx| sockets(text, Listing::Datagram(Kind::Udp), V4, cx)),
+    text("unix", unix_sockets),
     text("udp6", |text, _, _, cx| sockets(text, Listing::Datagram(Kind::Udp), V6, cx)),
 ];
 
-fn line(text: &mut Text, line: &str) -> Result<()> {
+pub(super) fn line(text: &mut Text, line: &str) -> Result<()> {
     text.add(format_args!("{line}\n"));
     Ok(())
 }
 
 /// What has gone through devices. The loopback device counts nothing: no packets are made.
-fn devices(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+fn traffic(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
     line(text, "Inter-|   Receive                                                |  Transmit")?;
     line(
         text,
@@ -75,30 +77,65 @@ fn devices(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result
 
 /// The routes of IPv4, as numbers in hexadecimal in the machine's order of bytes.
 fn routes(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
-    /// RTF_UP and RTF_GATEWAY.
+    /// RTF_UP, RTF_GATEWAY and RTF_HOST.
     const UP: u16 = 1;
     const GATEWAY: u16 = 2;
+    const HOST: u16 = 4;
     let head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT";
     text.add(format_args!("{head:<127}\n"));
     let word = |ip: Ipv4Addr| u32::from_le_bytes(ip.octets());
-    let mut add = |name: &str, target: Ipv4Addr, gateway: Ipv4Addr, flags: u16, len: u8| {
+    let mut add = |name: &str, target: Ipv4Addr, gateway: Ipv4Addr, flags: u16, len: u8, metric: u32| {
         let (target, gateway, mask) = (word(target), word(gateway), word(mask(len)));
-        let line = alloc::format!("{name}\t{target:08X}\t{gateway:08X}\t{flags:04X}\t0\t0\t0\t{mask:08X}\t0\t0\t0");
+        let line =
+            alloc::format!("{name}\t{target:08X}\t{gateway:08X}\t{flags:04X}\t0\t0\t{metric}\t{mask:08X}\t0\t0\t0");
         text.add(format_args!("{line:<127}\n"));
     };
-    for route in interface::routes(cx) {
+    for route in interface::routes::routes(cx) {
         let name = interface::all().find(|interface| interface.index == route.interface);
-        if let (Some(interface), IpAddr::V4(target), Some(IpAddr::V4(gateway))) =
-            (name, route.prefix.address(), route.gateway)
-        {
-            add(&interface.name, target, gateway, UP | GATEWAY, route.prefix.len_bits());
+        if let (Some(interface), IpAddr::V4(target)) = (name, route.prefix.address()) {
+            let len = route.prefix.len_bits();
+            let host = if len == 32 { HOST } else { 0 };
+            match route.gateway {
+                Some(IpAddr::V4(gateway)) => {
+                    add(&interface.name, target, gateway, UP | GATEWAY | host, len, route.metric);
+                }
+                _ => add(&interface.name, target, Ipv4Addr::UNSPECIFIED, UP | host, len, route.metric),
+            }
         }
     }
     for interface in interface::all() {
-        for prefix in interface.addresses(cx) {
+        for prefix in interface.addresses(cx).iter().map(|own| own.prefix) {
             let IpAddr::V4(own) = prefix.address() else { continue };
             let network = u32::from(own) & u32::from(mask(prefix.len_bits()));
-            add(&interface.name, network.into(), Ipv4Addr::UNSPECIFIED, UP, prefix.len_bits());
+            if interface.is_up() {
+                add(&interface.name, network.into(), Ipv4Addr::UNSPECIFIED, UP, prefix.len_bits(), 0);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The neighbours of IPv4.
+fn neighbours(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    /// ATF_COM and ATF_PERM.
+    const COMPLETE: u8 = 2;
+    const PERMANENT: u8 = 4;
+    line(text, "IP address       HW type     Flags       HW address            Mask     Device")?;
+    for interface in interface::all() {
+        for (ip, hardware, known) in interface.neighbours(cx) {
+            let IpAddr::V4(ip) = ip else { continue };
+            let [a, b, c, d, e, f] = hardware.map_or([0; 6], |hardware| hardware.0);
+            let flags = match known {
+                Reachability::Permanent => COMPLETE | PERMANENT,
+                _ if hardware.is_some() => COMPLETE,
+                _ => 0,
+            };
+            text.add(format_args!(
+                "{:<16} 0x{:<10x}0x{flags:<10x}{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}     *        {}\n",
+                alloc::format!("{ip}"),
+                1,
+                interface.name
+            ));
         }
     }
     Ok(())
@@ -112,11 +149,45 @@ fn name_servers(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Re
     Ok(())
 }
 
-fn routes_v6(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
-    let (own, none) = ("00000000000000000000000000000001", "00000000000000000000000000000000");
-    line(text, &alloc::format!("{own} 80 {none} 00 {none} 00000100 00000001 00000000 00000001       lo"))?;
-    line(text, &alloc::format!("{own} 80 {none} 00 {none} 00000000 00000002 00000000 80200001       lo"))?;
-    line(text, &alloc::format!("{none} 00 {none} 00 {none} ffffffff 00000001 00000000 00200200       lo"))
+/// The routes of IPv6: where they lead, from where, over which router, the metric, how often they are used, flags, the device's name.
+fn routes_v6(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    /// RTF_UP, RTF_GATEWAY, RTF_NONEXTHOP and RTF_LOCAL.
+    const UP: u32 = 1;
+    const GATEWAY: u32 = 2;
+    const NO_GATEWAY: u32 = 0x20_0000;
+    const LOCAL: u32 = 0x8000_0000;
+    let mut add = |target: u128, len: u8, gateway: u128, metric: u32, flags: u32, name: &str| {
+        let none = 0_u128;
+        text.add(format_args!(
+            "{target:032x} {len:02x} {none:032x} 00 {gateway:032x} {metric:08x} 00000001 00000000 {flags:08x} {name:>8}\n"
+        ));
+    };
+    let devices = devices::all(cx);
+    for route in interface::routes::routes(cx) {
+        let name =
+            devices.iter().find(|device| device.index as u32 == route.interface).map_or("", |device| device.name);
+        if let IpAddr::V6(target) = route.prefix.address() {
+            let gateway = route.gateway.map_or(0, |gateway| match gateway {
+                IpAddr::V6(gateway) => gateway.into(),
+                IpAddr::V4(_) => 0,
+            });
+            let flags = if gateway == 0 { UP } else { UP | GATEWAY };
+            add(target.into(), route.prefix.len_bits(), gateway, route.metric, flags, name);
+        }
+    }
+    for device in devices.iter().filter(|device| device.is_up()) {
+        for own in &device.addresses {
+            let IpAddr::V6(ip) = own.prefix.address() else { continue };
+            let (ip, len) = (u128::from(ip), own.prefix.len_bits());
+            if len < 128 || device.is_loopback() {
+                let bits = u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
+                add(ip & bits, len, 0, 256, UP, device.name);
+            }
+            add(ip, 128, 0, 0, UP | NO_GATEWAY | LOCAL, device.name);
+        }
+    }
+    add(0, 0, 0, u32::MAX, NO_GATEWAY | 0x200, "lo");
+    Ok(())
 }
 
 fn protocols(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
@@ -130,126 +201,23 @@ fn protocols(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Resu
     Ok(())
 }
 
-/// How long each line of a list is at least, with spaces behind it.
-fn line_len(listing: Listing, family: Family) -> usize {
-    match listing {
-        _ if family == V6 => 0,
-        Listing::Tcp => 149,
-        Listing::Datagram(Kind::Raw) => 0,
-        Listing::Datagram(_) => 127,
-    }
-}
-
-fn sockets(text: &mut Text, listing: Listing, family: Family, cx: &Cx) -> Result<()> {
-    let first = text.part() as usize;
-    if first == 0 {
-        head(text, listing, family);
-    }
-    for part in first..listing.parts() {
-        for (index, row) in listing.part(part, family, cx).iter().enumerate() {
-            socket(text, listing, family, part * 64 + index, row);
-        }
-        if part + 1 < listing.parts() && text.ends_part(part as u64 + 1) {
-            return Ok(());
+/// The addresses of IPv6: the address, the device's number, the length of the network, how far it reaches, its flags, the device's name.
+fn addresses_v6(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    const PERMANENT: u8 = 0x80;
+    for device in devices::all(cx) {
+        for prefix in device.addresses.iter().map(|own| own.prefix) {
+            let IpAddr::V6(ip) = prefix.address() else { continue };
+            let scope = match ip {
+                ip if ip.is_loopback() => 0x10,
+                ip if ip.is_unicast_link_local() => 0x20,
+                _ => 0,
+            };
+            let (ip, len) = (u128::from(ip), prefix.len_bits());
+            text.add(format_args!(
+                "{ip:032x} {:02x} {len:02x} {scope:02x} {PERMANENT:02x} {:>8}\n",
+                device.index, device.name
+            ));
         }
     }
     Ok(())
 }
-
-fn head(text: &mut Text, listing: Listing, family: Family) {
-    const V6_COLUMNS: &str = "local_address                         remote_address                       ";
-    let columns = if family == V4 { "local_address rem_address  " } else { V6_COLUMNS };
-    let slot = if listing == Listing::Datagram(Kind::Udp) && family == V4 { "   sl" } else { "  sl" };
-    let end = if listing == Listing::Tcp { "" } else { " ref pointer drops" };
-    let rest = "st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode";
-    let line = alloc::format!("{slot}  {columns} {rest}{end}");
-    let width = line_len(listing, family);
-    text.add(format_args!("{line:<width$}\n"));
-}
-
-fn socket(text: &mut Text, listing: Listing, family: Family, number: usize, row: &Row) {
-    use core::fmt::Write;
-    let mut line = alloc::string::String::new();
-    let words =
-        |words: &[u32]| words.iter().map(|word| alloc::format!("{word:08X}")).collect::<alloc::string::String>();
-    let (local, remote) = (words(&row.local), words(&row.remote));
-    let [port, other] = row.ports;
-    let width = if listing == Listing::Tcp { 4 } else { 5 };
-    let (state, waiting, user, inode) = (row.state, row.waiting, row.user, row.inode);
-    // A text of its own cannot fail.
-    _ = write!(
-        line,
-        "{number:>width$}: {local}:{port:04X} {remote}:{other:04X} {state:02X} 00000000:{waiting:08X} 00:00000000 00000000 {user:>5}        0 {inode}"
-    );
-    let end = if listing == Listing::Tcp { " 1 0000000000000000 100 0 0 10 0" } else { " 2 0000000000000000 0" };
-    line.push_str(end);
-    let width = line_len(listing, family);
-    text.add(format_args!("{line:<width$}\n"));
-}
-
-/// A file with a number, which nobody changes.
-macro_rules! fixed {
-    ($name:literal, $value:expr) => {
-        text($name, |text, _, _, _| {
-            text.add(format_args!("{}\n", $value));
-            Ok(())
-        })
-    };
-}
-
-/// `/proc/sys/net`.
-pub const SETTINGS: &[Entry] =
-    &[directory("core", CORE), directory("ipv4", IPV4), directory("ipv6", IPV6), directory("unix", UNIX)];
-
-const CORE: &[Entry] = &[
-    fixed!("somaxconn", 4096),
-    fixed!("rmem_max", MOST_BUFFER),
-    fixed!("rmem_default", MOST_BUFFER),
-    fixed!("wmem_max", MOST_BUFFER),
-    fixed!("wmem_default", MOST_BUFFER),
-    fixed!("optmem_max", 20_480),
-    fixed!("netdev_max_backlog", 1000),
-];
-
-const IPV4: &[Entry] = &[
-    text("ip_local_port_range", |text, _, _, _| {
-        text.add(format_args!("{}\t{}\n", EPHEMERAL.start(), EPHEMERAL.end()));
-        Ok(())
-    }),
-    fixed!("ip_unprivileged_port_start", FIRST_UNPRIVILEGED),
-    fixed!("ip_default_ttl", 64),
-    fixed!("ip_forward", 0),
-    fixed!("ip_nonlocal_bind", 0),
-    fixed!("ping_group_range", "0\t2147483647"),
-    fixed!("igmp_max_memberships", 20),
-    fixed!("tcp_rmem", "4096\t131072\t6291456"),
-    fixed!("tcp_wmem", "4096\t16384\t4194304"),
-    fixed!("tcp_fin_timeout", 60),
-    fixed!("tcp_keepalive_time", 7200),
-    fixed!("tcp_keepalive_intvl", 75),
-    fixed!("tcp_keepalive_probes", 9),
-    fixed!("tcp_syn_retries", 6),
-    fixed!("tcp_synack_retries", 5),
-    fixed!("tcp_syncookies", 1),
-    fixed!("tcp_max_syn_backlog", 128),
-    fixed!("tcp_max_tw_buckets", 16_384),
-    fixed!("tcp_tw_reuse", 2),
-    fixed!("tcp_timestamps", 1),
-    fixed!("tcp_window_scaling", 1),
-    fixed!("tcp_sack", 1),
-    fixed!("tcp_fastopen", 1),
-    fixed!("tcp_congestion_control", "cubic"),
-    fixed!("tcp_available_congestion_control", "reno cubic"),
-    fixed!("tcp_allowed_congestion_control", "reno cubic"),
-    fixed!("udp_rmem_min", 4096),
-    fixed!("udp_wmem_min", 4096),
-];
-
-const OF_DEVICE: &[Entry] = &[fixed!("disable_ipv6", 0), fixed!("forwarding", 0), fixed!("mtu", 65_536)];
-
-const IPV6: &[Entry] = &[
-    fixed!("bindv6only", 0),
-    directory("conf", &[directory("all", OF_DEVICE), directory("default", OF_DEVICE), directory("lo", OF_DEVICE)]),
-];
-
-const UNIX: &[Entry] = &[fixed!("max_dgram_qlen", 10)];

@@ -25,6 +25,11 @@ pub struct Node {
 pub const FIRST_POSITION: u64 = 3;
 
 impl Node {
+    /// The inode of a directory with these entries.
+    pub fn directory(target: Target, entries: &'static [Entry]) -> Box<dyn InodeOps> {
+        Node::make(target, What::Directory(entries))
+    }
+
     fn make(target: Target, what: What) -> Box<dyn InodeOps> {
         match what {
             What::Special(make) => make(target),

@@ -61,6 +61,21 @@ impl Listing {
         }
     }
 
+    /// How many sockets of a family are in one of its parts.
+    pub fn count(self, part: usize, family: Family, cx: &Cx) -> usize {
+        match self {
+            Listing::Tcp => {
+                let is_it = |name: &WeakRc<tcp::Endpoint>| name.upgrade(cx).is_ok_and(|one| one.version == family.0);
+                tcp::of_part(part).iter().filter(|name| is_it(name)).count()
+            }
+            Listing::Datagram(kind) => {
+                let is_it =
+                    |name: &WeakRc<datagram::Endpoint>| name.upgrade(cx).is_ok_and(|one| one.version == family.0);
+                datagram::of_part(kind, part).iter().filter(|name| is_it(name)).count()
+            }
+        }
+    }
+
     /// One of its parts.
     pub fn part(self, part: usize, family: Family, cx: &Cx) -> Vec<Row> {
         match self {

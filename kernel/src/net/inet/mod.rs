@@ -6,7 +6,7 @@
 //! | `arrivals` | what has come from other machines |
 //! | `ports` | who has which port |
 //! | `settings`, `options` | what programs set and read back |
-//! | [`listing`] | the sockets that there are |
+//! | [`listing`], [`diag`] | the sockets that there are |
 //! | [`tcp`] | connections |
 //! | [`datagram`] | messages without a connection |
 //!
@@ -15,14 +15,17 @@
 mod address;
 mod arrivals;
 pub mod datagram;
+pub mod diag;
 pub mod listing;
 pub mod options;
 pub mod ports;
-mod settings;
+pub mod settings;
 pub mod tcp;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
 
@@ -62,6 +65,7 @@ impl Family for Inet {
                 DatagramSocket::create(Kind::Udp, Protocol::UDP_NUMBER as u16, self.0, me, cx)
             }
             (Type::Datagram, number) if number == self.icmp() => {
+                check_group(me, cx)?;
                 DatagramSocket::create(Kind::Echo, number as u16, self.0, me, cx)
             }
             (Type::Raw, 0) | (Type::Stream | Type::Datagram, _) => Err(Errno::EPROTONOSUPPORT),
@@ -104,11 +108,45 @@ fn user(me: &dyn VfsCaller, cx: &Cx) -> Result<u32> {
     Ok(me.credentials(cx)?.lock(cx).users().effective.number())
 }
 
+/// The first and the last of the groups whose members may send echo requests (`net.ipv4.ping_group_range`), in one word.
+static ECHO_GROUPS: AtomicU64 = AtomicU64::new(i32::MAX as u64);
+
+/// Which groups these are.
+pub fn echo_groups() -> RangeInclusive<u32> {
+    let word = ECHO_GROUPS.load(Ordering::Relaxed);
+    (word >> 32) as u32..=word as u32
+}
+
+/// Changes that. A first one behind the last means nobody.
+///
+/// # Errors
+/// EINVAL: there are no such groups.
+pub fn set_echo_groups(first: u32, last: u32) -> Result<()> {
+    if first > i32::MAX as u32 || last > i32::MAX as u32 {
+        return Err(Errno::EINVAL);
+    }
+    let (first, last) = if first > last { (1, 0) } else { (first, last) };
+    ECHO_GROUPS.store(u64::from(first) << 32 | u64::from(last), Ordering::Relaxed);
+    Ok(())
+}
+
+/// Checks that the caller may send echo requests.
+///
+/// # Errors
+/// EACCES.
+fn check_group(me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
+    let groups = echo_groups();
+    let credentials = me.credentials(cx)?.lock(cx);
+    let own = credentials.groups().effective.number();
+    let may = groups.contains(&own) || credentials.supplementary().iter().any(|group| groups.contains(group));
+    if may { Ok(()) } else { Err(Errno::EACCES) }
+}
+
 /// Checks that the caller may have a port.
 ///
 /// # Errors
 /// EACCES.
 fn check_port(port: u16, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
-    let is_free = port == 0 || port >= FIRST_UNPRIVILEGED;
+    let is_free = port == 0 || u64::from(port) >= FIRST_UNPRIVILEGED.get();
     if is_free || me.credentials(cx)?.lock(cx).has(Capability::NetBindService) { Ok(()) } else { Err(Errno::EACCES) }
 }

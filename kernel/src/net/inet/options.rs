@@ -1,8 +1,6 @@
 //! Options that sockets of all protocols have: what setsockopt(2) gives is decoded here, what getsockopt(2) gets is written down.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
-
 use linux_raw_sys::net;
 use zerocopy::IntoBytes;
 
@@ -77,20 +75,6 @@ impl Setting<'_> {
 pub struct OfSocket {
     /// How long its calls wait.
     pub timeouts: Timeouts,
-    /// Its number among all sockets; 0: nobody has asked.
-    cookie: AtomicU64,
-}
-
-impl OfSocket {
-    /// A number that no other socket has (SO_COOKIE).
-    fn cookie(&self) -> u64 {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        if self.cookie.load(Ordering::Relaxed) == 0 {
-            let new = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-            _ = self.cookie.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed);
-        }
-        self.cookie.load(Ordering::Relaxed)
-    }
 }
 
 /// What a socket's options are about.
@@ -153,7 +137,6 @@ impl Owner {
                 let nobody = crate::net::Credentials { pid: 0, uid: u32::MAX, gid: u32::MAX };
                 return Ok(nobody.as_bytes().to_vec());
             }
-            (net::SOL_SOCKET, net::SO_COOKIE) => return Ok(own.cookie().to_le_bytes().to_vec()),
             (net::SOL_SOCKET, net::SO_BINDTODEVICE) => return Ok(Vec::new()),
             (net::SOL_IP, net::IP_OPTIONS) => return Ok(Vec::new()),
             _ => settings.get(self.protocol, self.version, level, name)?,

@@ -15,7 +15,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, WeakRc};
@@ -23,11 +23,12 @@ use refs::{SpinLock, WeakRc};
 use super::address::Address;
 use crate::drivers::random;
 use crate::error::{Errno, Result};
+use crate::sysctl::Tunable;
 
-/// The ports that sockets get which ask for none (`net.ipv4.ip_local_port_range`).
-pub const EPHEMERAL: RangeInclusive<u16> = 32768..=60999;
+/// The first and the last of the ports that sockets get which ask for none, in one word.
+static EPHEMERAL: AtomicU32 = AtomicU32::new(32_768 << 16 | 60_999);
 /// The first port that needs no privilege (`net.ipv4.ip_unprivileged_port_start`).
-pub const FIRST_UNPRIVILEGED: u16 = 1024;
+pub static FIRST_UNPRIVILEGED: Tunable = Tunable::new(1024, 0..=65_535);
 /// How long a port is kept whose connection ended, in nanoseconds.
 const TIME_WAIT: u64 = 60_000_000_000;
 /// So many uses are kept in TIME_WAIT. Of more nothing is kept.
@@ -39,6 +40,29 @@ pub const TABLES: usize = 64;
 const WORDS: usize = 1024;
 
 static TIME_WAITS: AtomicUsize = AtomicUsize::new(0);
+
+/// The ports that sockets get which ask for none (`net.ipv4.ip_local_port_range`).
+pub fn ephemeral() -> RangeInclusive<u16> {
+    let word = EPHEMERAL.load(Ordering::Relaxed);
+    (word >> 16) as u16..=word as u16
+}
+
+/// Changes which these are.
+///
+/// # Errors
+/// EINVAL: there are none, or some of them need a privilege.
+pub fn set_ephemeral(first: u16, last: u16) -> Result<()> {
+    if first == 0 || first > last || u64::from(first) < FIRST_UNPRIVILEGED.get() {
+        return Err(Errno::EINVAL);
+    }
+    EPHEMERAL.store(u32::from(first) << 16 | u32::from(last), Ordering::Relaxed);
+    Ok(())
+}
+
+/// How many uses are in TIME_WAIT.
+pub fn time_waits() -> usize {
+    TIME_WAITS.load(Ordering::Relaxed)
+}
 
 /// In which way a socket uses a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,7 +264,7 @@ impl<T: Send + Sync> Ports<T> {
     /// EADDRINUSE: there is none.
     pub fn claim_any(&'static self, key: Key, cx: &Cx) -> Result<Bound<T>> {
         self.end_time_waits();
-        let (first, last) = (*EPHEMERAL.start(), *EPHEMERAL.end());
+        let (first, last) = ephemeral().into_inner();
         let count = u32::from(last - first) + 1;
         let start = u32::from_le_bytes(random::bytes(cx)) % count;
         let mut at = 0;

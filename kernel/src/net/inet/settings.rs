@@ -8,6 +8,7 @@ use linux_raw_sys::net;
 
 use super::address::Version;
 use crate::error::{Errno, Result};
+use crate::sysctl::Tunable;
 
 /// Of which protocols a socket has an option.
 const TCP: u8 = 1;
@@ -169,6 +170,13 @@ const RULES: &[Rule] = &[
     udp(104, 0, Flag),
 ];
 
+/// After how many seconds of silence a connection is looked after, at which intervals, and how often, where its program has not said (`net.ipv4.tcp_keepalive_*`).
+pub static KEEP_IDLE: Tunable = Tunable::new(7200, 1..=32_767);
+/// Likewise.
+pub static KEEP_INTERVAL: Tunable = Tunable::new(75, 1..=32_767);
+/// Likewise.
+pub static KEEP_COUNT_DEFAULT: Tunable = Tunable::new(9, 1..=127);
+
 /// The options that were set.
 #[derive(Clone, Default)]
 pub struct Settings(Vec<(u32, u32, i32)>);
@@ -246,7 +254,13 @@ impl Settings {
     pub fn get(&self, protocol: Protocol, version: Version, level: u32, name: u32) -> Result<i32> {
         let unknown_level = if version == Version::V6 { Errno::ENOPROTOOPT } else { Errno::EOPNOTSUPP };
         let rule = rule(protocol, version, level, name, unknown_level)?;
-        Ok(self.set_value(level, name).unwrap_or(rule.default))
+        let default = match (level, name) {
+            (net::SOL_TCP, net::TCP_KEEPIDLE) => KEEP_IDLE.get() as i32,
+            (net::SOL_TCP, net::TCP_KEEPINTVL) => KEEP_INTERVAL.get() as i32,
+            (net::SOL_TCP, net::TCP_KEEPCNT) => KEEP_COUNT_DEFAULT.get() as i32,
+            _ => rule.default,
+        };
+        Ok(self.set_value(level, name).unwrap_or(default))
     }
 
     /// The value of an option that was set.

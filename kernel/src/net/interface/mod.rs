@@ -12,6 +12,9 @@
 //! | `link` | what a driver makes of a card |
 //! | `receive` | a frame has come |
 //! | `send` | a packet goes out: its route, its neighbour, its frame |
+//! | `routes` | the ways to the addresses that are not on a link of this machine's |
+//! | `loopback` | addresses of the loopback device that programs have added |
+//! | `change` | what programs change |
 //! | `task` | what is due: questions that are asked again, addresses that end |
 //!
 //! The protocols themselves are `formats/tcpip`'s: pure state machines. Here are their locks, their clock and their cards.
@@ -21,8 +24,11 @@
 //!
 //! Locks: an interface's `state`; after it none. Frames are given to the card, and packets to the sockets, with nothing locked.
 
+mod change;
 mod link;
+pub mod loopback;
 mod receive;
+pub mod routes;
 mod send;
 mod task;
 
@@ -31,33 +37,29 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, WaitList};
 use tasks::StaticRef;
 use tcpip::dhcp;
 use tcpip::ethernet::HardwareAddress;
-use tcpip::ip::{Addresses, Packet, Prefix, Reassembler, ReassemblyLimits, Route, RouteTable};
+use tcpip::ip::{Address, Addresses, Packet, Prefix, Reassembler, ReassemblyLimits};
 use tcpip::neighbour::{Autoconfiguration, NeighbourCache, NeighbourLimits};
 use tcpip::{Instant, Key};
 
 use crate::drivers::random;
 
+pub use change::Lifetimes;
 pub use link::{CardAddress, Link, Receiver, Refused, Traffic};
 pub use send::{Unsent, Way, send, way_to};
 
 /// The number of the first interface: 1 is the loopback device's.
 const FIRST_INDEX: u32 = 2;
 /// No more cards are used.
-const MOST_INTERFACES: usize = 8;
+pub const MOST_INTERFACES: usize = 8;
 
 static INTERFACES: [StaticRef<Interface>; MOST_INTERFACES] = [const { StaticRef::none() }; MOST_INTERFACES];
-
-/// The routes of all interfaces, but for those to their own neighbours.
-static ROUTES: SpinLock<Routes> = SpinLock::new(Routes(None));
-
-/// `None` until there is a first.
-struct Routes(Option<RouteTable>);
 
 /// Who gets what has come for this machine.
 static ABOVE: StaticRef<AbovePlace> = StaticRef::none();
@@ -78,6 +80,11 @@ pub struct Interface {
     /// Its name.
     pub name: String,
     card: &'static dyn Link,
+    /// Bytes of the largest packet, where a program has chosen; 0: as many as the card takes.
+    mtu: AtomicU16,
+    /// Its address on the link, where a program has chosen one; 0: the card's.
+    hardware: AtomicU64,
+    is_up: AtomicBool,
     state: SpinLock<State>,
     /// Where its task waits.
     news: WaitList,
@@ -87,9 +94,17 @@ struct State {
     addresses: Addresses,
     neighbours: NeighbourCache<Vec<u8>>,
     reassembler: Reassembler,
-    autoconfiguration: Autoconfiguration,
-    dhcp: dhcp::Client,
+    /// `None`: it is down, or is to have no addresses of IPv6.
+    autoconfiguration: Option<Autoconfiguration>,
+    /// `None`: it is down, or programs choose its addresses of IPv4.
+    dhcp: Option<dhcp::Client>,
     lease: Option<dhcp::Lease>,
+    /// No program has chosen an address of IPv4.
+    is_automatic: bool,
+    /// It is to have no addresses of IPv6 (`net.ipv6.conf.NAME.disable_ipv6`).
+    has_no_v6: bool,
+    /// The addresses that were told to those who listen to changes.
+    told: Vec<Prefix>,
 }
 
 /// Makes interfaces of cards, and has them find their addresses.
@@ -110,12 +125,7 @@ pub fn all() -> impl Iterator<Item = &'static Interface> {
 
 /// Whether an address is one of an interface's.
 pub fn is_own(address: IpAddr) -> bool {
-    all().any(|interface| interface.state.with(|state| state.addresses.has(address)))
-}
-
-/// All routes beside those to the interfaces' own neighbours.
-pub fn routes(cx: &Cx) -> Vec<Route> {
-    ROUTES.lock(cx).0.iter().flat_map(RouteTable::iter).copied().collect()
+    loopback::has(address) || all().any(|interface| interface.state.with(|state| state.addresses.has(address)))
 }
 
 /// The present, as the protocols have it.
@@ -139,13 +149,19 @@ impl Interface {
             index: FIRST_INDEX + number,
             name: format!("eth{number}"),
             card,
+            mtu: AtomicU16::new(0),
+            hardware: AtomicU64::new(0),
+            is_up: AtomicBool::new(true),
             state: SpinLock::new(State {
                 addresses,
                 neighbours: NeighbourCache::new(NeighbourLimits::default()),
                 reassembler: Reassembler::new(ReassemblyLimits::default()),
-                autoconfiguration,
-                dhcp: dhcp::Client::new(now(), hardware, key(cx)),
+                autoconfiguration: Some(autoconfiguration),
+                dhcp: Some(dhcp::Client::new(now(), hardware, key(cx))),
                 lease: None,
+                is_automatic: true,
+                has_no_v6: false,
+                told: Vec::new(),
             }),
             news: WaitList::new(),
         }
@@ -153,7 +169,26 @@ impl Interface {
 
     /// Its address on the link.
     pub fn hardware(&self) -> HardwareAddress {
-        HardwareAddress(self.card.address())
+        match self.hardware.load(Ordering::Relaxed) {
+            0 => HardwareAddress(self.card.address()),
+            chosen => {
+                let [_, _, a, b, c, d, e, f] = chosen.to_be_bytes();
+                HardwareAddress([a, b, c, d, e, f])
+            }
+        }
+    }
+
+    /// Bytes of the largest packet.
+    pub fn mtu(&self) -> u16 {
+        match self.mtu.load(Ordering::Relaxed) {
+            0 => self.card.mtu(),
+            chosen => chosen,
+        }
+    }
+
+    /// Whether anything goes through it.
+    pub fn is_up(&self) -> bool {
+        self.is_up.load(Ordering::Relaxed)
     }
 
     /// Its card.
@@ -162,27 +197,13 @@ impl Interface {
     }
 
     /// Its addresses, each with the prefix of its neighbours.
-    pub fn addresses(&self, cx: &Cx) -> Vec<Prefix> {
-        self.state.lock(cx).addresses.iter().map(|address| address.prefix).collect()
+    pub fn addresses(&self, cx: &Cx) -> Vec<Address> {
+        self.state.lock(cx).addresses.iter().copied().collect()
     }
 
     /// The servers of names that its network has told of.
     pub fn name_servers(&self, cx: &Cx) -> Vec<IpAddr> {
         let lease = self.state.lock(cx).lease;
         lease.into_iter().flat_map(|lease| lease.dns).flatten().map(IpAddr::V4).collect()
-    }
-
-    /// Adds a route over it.
-    fn add_route(&self, prefix: Prefix, gateway: IpAddr, cx: &Cx) {
-        let route = Route { prefix, gateway: Some(gateway), interface: self.index, metric: 0, source: None };
-        // Without memory it is not reached.
-        let _ = ROUTES.lock(cx).0.get_or_insert_default().add(route);
-    }
-
-    /// Forgets routes over it of one version.
-    fn forget_routes(&self, is_v4: bool, cx: &Cx) {
-        if let Some(routes) = &mut ROUTES.lock(cx).0 {
-            routes.remove(|route| route.interface == self.index && route.prefix.address().is_ipv4() == is_v4);
-        }
     }
 }

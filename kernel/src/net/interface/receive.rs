@@ -12,7 +12,8 @@ use tcpip::ip::{Address, Audience, IpHeader, Packet, Prefix, protocol};
 use tcpip::neighbour::{Arp, Ndisc, RouterAdvertisement};
 use tcpip::udp::UdpDatagram;
 
-use super::{ABOVE, Interface, Receiver, now, send, way_to};
+use super::{ABOVE, Interface, Receiver, now, routes, send, way_to};
+use crate::net::{counters, packet};
 
 /// The longest error of ICMP.
 const LONGEST_ERROR: usize = 1240;
@@ -21,6 +22,10 @@ impl Receiver for Interface {
     fn receive(&self, frame: &[u8], cx: &Cx) {
         // The interfaces live for ever.
         let Some(this) = super::all().find(|interface| interface.index == self.index) else { return };
+        if !self.is_up() {
+            return;
+        }
+        packet::seen(frame, self, packet::Direction::In, cx);
         let Ok(frame) = Frame::parse(frame) else { return };
         let is_for_us = frame.destination == self.hardware() || !frame.destination.is_unicast();
         if !is_for_us || frame.source == self.hardware() {
@@ -53,7 +58,16 @@ impl Interface {
     }
 
     fn packet_came(&'static self, bytes: &[u8], cx: &Cx) {
-        let Ok(packet) = Packet::parse(bytes, Checksum::Verify) else { return };
+        let is_v4 = bytes.first().is_some_and(|first| first >> 4 == 4);
+        if is_v4 {
+            counters::IP_IN.count();
+        }
+        let Ok(packet) = Packet::parse(bytes, Checksum::Verify) else {
+            if is_v4 {
+                counters::IP_WRONG.count();
+            }
+            return;
+        };
         let (audience, has_v4) = {
             let state = self.state.lock(cx);
             let has_v4 = state.addresses.iter().any(|address| address.prefix.address().is_ipv4());
@@ -62,6 +76,9 @@ impl Interface {
         // A server may answer to the address that it offers, which nobody has yet.
         let is_for_us = audience != Audience::Other || !has_v4 && packet.protocol == protocol::UDP;
         if !is_for_us || packet.source.is_loopback() || packet.destination.is_loopback() {
+            if is_v4 {
+                counters::IP_FOR_OTHERS.count();
+            }
             return;
         }
         if packet.fragment.is_none() {
@@ -76,6 +93,9 @@ impl Interface {
 
     /// A packet has come, all of it. `bytes` are its first ones, with the header.
     fn whole_came(&'static self, packet: &Packet<'_>, bytes: &[u8], audience: Audience, cx: &Cx) {
+        if packet.source.is_ipv4() {
+            counters::IP_DELIVERED.count();
+        }
         match packet.protocol {
             protocol::ICMP | protocol::ICMPV6 if self.control_came(packet, audience, cx) => return,
             protocol::UDP if self.answer_came(packet, cx) => return,
@@ -137,9 +157,11 @@ impl Interface {
         let outcome = {
             let mut state = self.state.lock(cx);
             let state = &mut *state;
-            state.autoconfiguration.on_claim(source, &message, &mut state.addresses);
-            if let Ndisc::RouterAdvertisement(advertisement) = &message {
-                state.autoconfiguration.on_advertisement(now(), advertisement, &mut state.addresses);
+            if let Some(autoconfiguration) = &mut state.autoconfiguration {
+                autoconfiguration.on_claim(source, &message, &mut state.addresses);
+                if let Ndisc::RouterAdvertisement(advertisement) = &message {
+                    autoconfiguration.on_advertisement(now(), advertisement, &mut state.addresses);
+                }
             }
             let addresses = &state.addresses;
             let is_own = |address: core::net::Ipv6Addr| addresses.has(address.into());
@@ -147,6 +169,7 @@ impl Interface {
         };
         if let Ndisc::RouterAdvertisement(advertisement) = &message {
             self.use_router(advertisement, cx);
+            self.tell_addresses(cx);
         }
         self.news.wake_all();
         if let (Some((reply, to)), IpAddr::V6(own)) = (outcome.reply, packet.destination) {
@@ -165,11 +188,13 @@ impl Interface {
     }
 
     fn use_router(&self, advertisement: &RouterAdvertisement<'_>, cx: &Cx) {
-        self.forget_routes(false, cx);
-        if advertisement.lifetime > tcpip::Duration::ZERO {
-            let everywhere = Prefix::new(core::net::Ipv6Addr::UNSPECIFIED.into(), 0);
-            self.add_route(everywhere, advertisement.router.into(), cx);
+        if self.state.lock(cx).autoconfiguration.is_none() {
+            return;
         }
+        let is_used = advertisement.lifetime > tcpip::Duration::ZERO;
+        let router = is_used.then_some(advertisement.router.into());
+        let everywhere = Prefix::new(core::net::Ipv6Addr::UNSPECIFIED.into(), 0);
+        routes::use_router(self, everywhere, router, routes::BY_ROUTER, cx);
     }
 
     /// An answer to what the configuration has asked: whether it is one.
@@ -181,7 +206,11 @@ impl Interface {
         if (datagram.source_port, datagram.destination_port) != (SERVER_PORT, CLIENT_PORT) {
             return false;
         }
-        let event = self.state.lock(cx).dhcp.on_message(now(), datagram.payload);
+        let event = match &mut self.state.lock(cx).dhcp {
+            Some(client) => client.on_message(now(), datagram.payload),
+            // A program asks for addresses.
+            None => return false,
+        };
         if let Ok(Some(event)) = event {
             self.lease_changed(&event, cx);
         }
@@ -208,12 +237,11 @@ impl Interface {
             }
             (old, new)
         };
-        if old.is_some() {
-            self.forget_routes(true, cx);
+        if old.is_some() || new.is_some() {
+            let router = new.and_then(|lease| lease.router).map(IpAddr::V4);
+            routes::use_router(self, Prefix::new(Ipv4Addr::UNSPECIFIED.into(), 0), router, routes::BY_DHCP, cx);
         }
-        if let Some(router) = new.and_then(|lease| lease.router) {
-            self.add_route(Prefix::new(Ipv4Addr::UNSPECIFIED.into(), 0), router.into(), cx);
-        }
+        self.tell_addresses(cx);
         match new {
             Some(lease) => crate::log!("{} has the address {}/{}", self.name, lease.address, lease.prefix_len),
             None => crate::log!("{} has no address any more", self.name),

@@ -8,10 +8,11 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use frame::Cx;
 use refs::SpinGuard;
 use tcpip::ethernet::{self, EtherType, HEADER_BYTES, HardwareAddress};
-use tcpip::ip::{Audience, IpHeader, RouteTable, protocol};
+use tcpip::ip::{Audience, IpHeader, protocol};
 use tcpip::neighbour::{ARP_BYTES, Arp, HOP_LIMIT, LONGEST_NDISC, Ndisc, Question, Resolution, solicited_node};
 
-use super::{Interface, ROUTES, State, all, now};
+use super::{Interface, Refused, State, all, now, routes};
+use crate::net::{counters, packet};
 
 /// Why a packet was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub struct Way {
 impl Way {
     /// Bytes of the largest packet.
     pub fn mtu(&self) -> usize {
-        usize::from(self.interface.card.mtu())
+        usize::from(self.interface.mtu())
     }
 }
 
@@ -52,15 +53,22 @@ impl Way {
 /// `NoRoute`.
 pub fn way_to(target: IpAddr) -> Result<Way, Unsent> {
     let neighbours = all().find_map(|interface| interface.way_to_neighbour(target));
-    if let Some(way) = neighbours {
-        return Ok(way);
-    }
-    let look = |routes: &RouteTable| routes.lookup(target, |_| true).copied();
-    let route = ROUTES.with(|routes| routes.0.as_ref().and_then(look)).ok_or(Unsent::NoRoute)?;
+    let route = match neighbours {
+        // A route that says more of the address comes first.
+        Some((way, len)) => match routes::find(target).filter(|route| route.prefix.len_bits() > len) {
+            Some(route) => route,
+            None => return Ok(way),
+        },
+        None => routes::find(target).ok_or(Unsent::NoRoute)?,
+    };
     let interface = all().find(|interface| interface.index == route.interface).ok_or(Unsent::NoRoute)?;
     let source = match route.source {
         Some(source) => source,
-        None => interface.state.with(|state| state.addresses.source_for(target)).ok_or(Unsent::NoRoute)?,
+        None => {
+            // The address that the router knows.
+            let known = route.gateway.filter(IpAddr::is_ipv4).unwrap_or(target);
+            interface.state.with(|state| state.addresses.source_for(known)).ok_or(Unsent::NoRoute)?
+        }
     };
     Ok(Way { interface, source, next: route.gateway.unwrap_or(target), is_broadcast: false })
 }
@@ -87,12 +95,18 @@ pub fn send(header: &IpHeader, way: &Way, payload: &[u8], cx: &Cx) -> Result<(),
 
 impl Interface {
     /// The way to an address of its link.
-    fn way_to_neighbour(&'static self, target: IpAddr) -> Option<Way> {
+    fn way_to_neighbour(&'static self, target: IpAddr) -> Option<(Way, u8)> {
+        if !self.is_up() {
+            return None;
+        }
         self.state.with(|state| state.way_to_neighbour(self, target))
     }
 
     /// Sends one packet to a neighbour.
     fn send_packet(&self, header: &IpHeader, next: IpAddr, payload: &[u8], cx: &Cx) -> Result<(), Unsent> {
+        if header.destination.is_ipv4() {
+            counters::IP_OUT.count();
+        }
         let at = HEADER_BYTES + header.len_bytes();
         let mut frame = Vec::new();
         frame.try_reserve_exact(at + payload.len()).map_err(|_| Unsent::NoRoom)?;
@@ -198,21 +212,30 @@ impl Interface {
     }
 
     fn send_frame_of(&self, kind: EtherType, to: HardwareAddress, mut frame: Vec<u8>, cx: &Cx) -> bool {
-        ethernet::emit(&mut frame, to, self.hardware(), kind).is_ok() && self.card.send(&frame, cx).is_ok()
+        self.is_up()
+            && ethernet::emit(&mut frame, to, self.hardware(), kind).is_ok()
+            && self.send_made(&frame, cx).is_ok()
+    }
+
+    /// Sends a frame as it is.
+    ///
+    /// # Errors
+    /// It was not sent, and why.
+    pub fn send_made(&self, frame: &[u8], cx: &Cx) -> Result<(), Refused> {
+        packet::seen(frame, self, packet::Direction::Out, cx);
+        self.card.send(frame, cx)
     }
 }
 
 impl State {
-    fn way_to_neighbour(&self, interface: &'static Interface, target: IpAddr) -> Option<Way> {
+    /// The way, and how many bits of the address it is for.
+    fn way_to_neighbour(&self, interface: &'static Interface, target: IpAddr) -> Option<(Way, u8)> {
         let is_limited = target == IpAddr::V4(Ipv4Addr::BROADCAST);
-        let is_on_link = self.addresses.iter().any(|address| address.prefix.contains(target));
+        let prefixes = self.addresses.iter().map(|address| address.prefix);
+        let on_link = prefixes.filter(|prefix| prefix.contains(target)).map(|prefix| prefix.len_bits()).max();
         let source = self.addresses.source_for(target)?;
         let is_broadcast = self.addresses.audience(target) == Audience::Broadcast;
-        (is_limited || is_on_link || target.is_multicast()).then_some(Way {
-            interface,
-            source,
-            next: target,
-            is_broadcast,
-        })
+        let to_all = (is_limited || target.is_multicast()).then_some(u8::MAX);
+        Some((Way { interface, source, next: target, is_broadcast }, to_all.or(on_link)?))
     }
 }

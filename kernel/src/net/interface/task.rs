@@ -6,9 +6,10 @@ use alloc::vec::Vec;
 use frame::Cx;
 use tasks::{Body, Next};
 use tcpip::Instant;
-use tcpip::dhcp::{CLIENT_PORT, LONGEST_MESSAGE, SERVER_PORT};
+use tcpip::dhcp::{self, CLIENT_PORT, LONGEST_MESSAGE, SERVER_PORT};
 use tcpip::ethernet::{HEADER_BYTES, HardwareAddress};
 use tcpip::ip::{IpHeader, protocol};
+use tcpip::neighbour::Autoconfiguration;
 use tcpip::{OutgoingChecksum, udp};
 
 use super::{Interface, State, now};
@@ -49,9 +50,9 @@ impl State {
         [
             self.neighbours.deadline(),
             self.reassembler.deadline(),
-            self.autoconfiguration.deadline(),
+            self.autoconfiguration.as_ref().and_then(Autoconfiguration::deadline),
             self.addresses.deadline(),
-            self.dhcp.deadline(),
+            self.dhcp.as_ref().and_then(dhcp::Client::deadline),
         ]
         .into_iter()
         .flatten()
@@ -67,15 +68,19 @@ impl Interface {
         let inner = &mut *state;
         inner.neighbours.on_deadline(now(), |_, packet| lost.push(packet));
         inner.reassembler.expire(now());
-        inner.autoconfiguration.on_deadline(now(), &mut inner.addresses);
-        let event = inner.dhcp.on_deadline(now());
+        if let Some(autoconfiguration) = &mut inner.autoconfiguration {
+            autoconfiguration.on_deadline(now(), &mut inner.addresses);
+        }
+        inner.addresses.expire(now());
+        let event = inner.dhcp.as_mut().and_then(|client| client.on_deadline(now()));
         let mut discovery = Vec::new();
-        while let Some(message) = inner.autoconfiguration.next_message(now(), &inner.addresses) {
+        let mut configuration = inner.autoconfiguration.as_mut();
+        while let Some(message) = configuration.as_mut().and_then(|one| one.next_message(now(), &inner.addresses)) {
             discovery.push(message);
         }
         let at = HEADER_BYTES + 20 + udp::HEADER_BYTES;
         let mut frame = alloc::vec![0; at + LONGEST_MESSAGE];
-        let question = inner.dhcp.transmit(now(), &mut frame[at..]);
+        let question = inner.dhcp.as_mut().and_then(|client| client.transmit(now(), &mut frame[at..]));
         let mut questions = Vec::new();
         while let Some(question) = inner.neighbours.next_question() {
             questions.extend(inner.addresses.source_for(question.target).map(|source| (question, source)));
@@ -90,6 +95,7 @@ impl Interface {
         if let Some(event) = event {
             self.lease_changed(&event, cx);
         }
+        self.tell_addresses(cx);
         let Some(question) = question else { return };
         let (source, destination) = (question.source.into(), question.destination.into());
         let ports = (CLIENT_PORT, SERVER_PORT);

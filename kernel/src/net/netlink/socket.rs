@@ -1,57 +1,58 @@
 //! [`NetlinkSocket`], and [`Netlink`], the family.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
 use linux_raw_sys::net;
-use refs::{SpinLock, WaitList, Waker};
+use refs::{StrongRc, TempRc, Waker};
+use zerocopy::IntoBytes;
 
-use super::route;
+use super::dump::Dumping;
+use super::endpoint::{self, Endpoint};
+use super::message::{self, FIRST_KIND, NLM_F_ACK, NLM_F_REQUEST, Refusal, Request};
+use super::{Answer, PROTOCOLS};
+use crate::credentials::Capability;
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, FileEnd, OpenFile, VfsCaller};
 use crate::net::devices;
 use crate::net::{
-    AtFault, Family, Received, Receiving, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type, read_into,
+    AtFault, Control, Credentials, Family, Received, Receiving, Sending, Shutdown, Sink, Socket, Source, Timeouts,
+    Type, read_into,
 };
-use crate::reclaim::{Held, OfInbox};
-use crate::step::{Step, Stop};
+use crate::reclaim::Held;
+use crate::step::Step;
 use crate::time::clock::TimeVal;
 use crate::user_memory::{Argument, In, UserMemory, UserSlice};
-use zerocopy::IntoBytes;
 
 /// AF_NETLINK.
 pub struct Netlink;
 
 const AF_NETLINK: u32 = 16;
-const NETLINK_ROUTE: u32 = 0;
 const SOL_NETLINK: u32 = 270;
 /// The size of `struct sockaddr_nl`.
 const ADDRESS_BYTES: usize = 12;
-/// So many answers wait at most; what is asked then is refused.
-pub const MOST_ANSWERS: usize = 256;
-/// The longest request.
-const MOST_REQUEST: usize = 32_768;
-/// The ports of sockets that are not the first of their process.
-const FIRST_OTHER_PORT: u32 = 0x8000_0000;
-static OTHER_PORTS: AtomicU32 = AtomicU32::new(FIRST_OTHER_PORT);
+/// The longest bytes of requests, and the most requests in them.
+const MOST_BYTES: usize = 32_768;
+const MOST_REQUESTS: usize = 256;
 
-/// An open socket.
+const NETLINK_ADD_MEMBERSHIP: u32 = 1;
+const NETLINK_DROP_MEMBERSHIP: u32 = 2;
+const NETLINK_PKTINFO: u32 = 3;
+const NETLINK_BROADCAST_ERROR: u32 = 4;
+const NETLINK_NO_ENOBUFS: u32 = 5;
+const NETLINK_LISTEN_ALL_NSID: u32 = 8;
+const NETLINK_LIST_MEMBERSHIPS: u32 = 9;
+const NETLINK_CAP_ACK: u32 = 10;
+const NETLINK_EXT_ACK: u32 = 11;
+const NETLINK_GET_STRICT_CHK: u32 = 12;
+
+/// An open socket: it owns its endpoint.
 pub struct NetlinkSocket {
-    kind: Type,
+    endpoint: StrongRc<Endpoint>,
     timeouts: Timeouts,
-    readable: WaitList,
-    state: SpinLock<State>,
-}
-
-struct State {
-    port: u32,
-    groups: u32,
-    answers: VecDeque<Vec<u8>>,
-    held: OfInbox,
 }
 
 impl Family for Netlink {
@@ -63,13 +64,9 @@ impl Family for Netlink {
         if !matches!(kind, Type::Raw | Type::Datagram) {
             return Err(Errno::ESOCKTNOSUPPORT);
         }
-        if protocol != NETLINK_ROUTE {
-            return Err(Errno::EPROTONOSUPPORT);
-        }
-        let held = OfInbox::of(&me.payer(cx)?);
-        let state = State { port: 0, groups: 0, answers: VecDeque::new(), held };
-        let (readable, state) = (WaitList::new(), SpinLock::new(state));
-        Ok(Box::new(NetlinkSocket { kind, timeouts: Timeouts::default(), readable, state }))
+        let protocol = PROTOCOLS.iter().copied().find(|one| one.number() == protocol).ok_or(Errno::EPROTONOSUPPORT)?;
+        let endpoint = Endpoint::new(protocol, kind, &me.payer(cx)?);
+        Ok(Box::new(NetlinkSocket { endpoint, timeouts: Timeouts::default() }))
     }
 
     fn pair(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<[Box<dyn File>; 2]> {
@@ -96,80 +93,139 @@ fn encode(port: u32, groups: u32) -> Vec<u8> {
     [AF_NETLINK, port, groups].as_bytes().to_vec()
 }
 
+/// The bit of a group.
+fn bit(group: u32) -> u64 {
+    group.checked_sub(1).and_then(|shift| 1_u64.checked_shl(shift)).unwrap_or(0)
+}
+
+/// The bits of the first groups.
+fn all_groups(count: u32) -> u64 {
+    1_u64.checked_shl(count).unwrap_or(0).wrapping_sub(1)
+}
+
 impl NetlinkSocket {
-    /// Its port: it gets one if it has none. Mostly that is the number of its process.
-    fn port(&self, me: &dyn VfsCaller, cx: &Cx) -> Result<u32> {
-        let own = me.pid(cx)?;
-        let mut state = self.state.lock(cx);
-        if state.port == 0 {
-            // The first socket of the machine's that asks has its process's; who asks again has another.
-            static LAST: AtomicU32 = AtomicU32::new(0);
-            let is_first = LAST.swap(own, Ordering::Relaxed) != own;
-            state.port = if is_first { own } else { OTHER_PORTS.fetch_add(1, Ordering::Relaxed) };
-        }
-        Ok(state.port)
+    fn endpoint<'cx>(&'cx self, cx: &'cx Cx) -> TempRc<'cx, Endpoint> {
+        self.endpoint.get(cx)
     }
 
     fn ask(&self, from: &mut dyn Source, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let len = from.remaining();
-        if len > MOST_REQUEST {
+        if len > MOST_BYTES {
             return Err(Errno::EMSGSIZE.into());
         }
         crate::memory::admit()?;
-        let port = self.port(me, cx)?;
-        let mut request = from.take(len)?;
-        while request.len() < len {
+        let endpoint = self.endpoint(cx);
+        let port = endpoint.port(me.pid(cx)?, cx)?;
+        let mut bytes = from.take(len)?;
+        while bytes.len() < len {
             // It goes whole or not at all: this says which page is missing.
-            request.extend_from_slice(&from.take(len - request.len())?);
+            bytes.extend_from_slice(&from.take(len - bytes.len())?);
         }
-        let answers = route::answers(&request, port, cx);
-        {
-            let mut state = self.state.lock(cx);
-            let room = MOST_ANSWERS - state.answers.len();
-            if answers.len() > room || state.answers.try_reserve(answers.len()).is_err() {
-                return Err(Errno::ENOBUFS.into());
+        let is_strict = endpoint.is_on(endpoint::STRICT);
+        if message::requests(&bytes, port, is_strict).nth(MOST_REQUESTS).is_some() {
+            return Err(Errno::ENOBUFS.into());
+        }
+        for request in message::requests(&bytes, port, is_strict) {
+            let outcome = self.do_one(&request, me, cx);
+            let is_asked = request.header.flags & NLM_F_ACK != 0;
+            match outcome {
+                Ok(Told::Enough) => {}
+                Ok(Told::Nothing) if !is_asked => {}
+                Ok(Told::Nothing) => endpoint.answer(message::outcome(&request, Ok(()), endpoint.manner()), cx),
+                Err(refusal) => endpoint.answer(message::outcome(&request, Err(refusal), endpoint.manner()), cx),
             }
-            state.held.add(Held::Message, answers.len() as u32).map_err(|_| Errno::ENOBUFS)?;
-            state.answers.extend(answers);
         }
-        self.readable.wake_all();
         Ok(len)
     }
 
-    fn receive(&self, sink: &mut Sink<'_>, receiving: &Receiving, waker: Option<Waker>, cx: &Cx) -> Step<Received> {
-        if let Some(waker) = waker {
-            self.readable.register(waker, cx);
+    fn do_one(&self, request: &Request<'_>, me: &dyn VfsCaller, cx: &Cx) -> core::result::Result<Told, Refusal> {
+        if request.header.flags & NLM_F_REQUEST == 0 || request.header.kind < FIRST_KIND {
+            return Ok(Told::Nothing);
         }
-        let mut state = self.state.lock(cx);
-        let answer = state.answers.front().ok_or(Stop::Block)?;
-        let (copied, fault) = sink(answer);
-        if let Some(fault) = fault {
-            return Err(fault.into());
+        let endpoint = self.endpoint(cx);
+        match endpoint.protocol.handle(request, me, cx)? {
+            Answer::Done => Ok(Told::Nothing),
+            Answer::Message(message) => {
+                endpoint.answer(message, cx);
+                Ok(Told::Nothing)
+            }
+            Answer::Dump(dump) => {
+                endpoint.begin(Dumping::new(request, dump), cx)?;
+                Ok(Told::Enough)
+            }
         }
-        let received = Received { copied, len: answer.len(), from: encode(0, 0), ..Received::default() };
-        if !receiving.peeks() {
-            state.answers.pop_front();
-            state.held.remove(Held::Message, 1);
-        }
-        Ok(received)
     }
+
+    fn receive(&self, sink: &mut Sink<'_>, receiving: &Receiving, waker: Option<Waker>, cx: &Cx) -> Step<Received> {
+        let endpoint = self.endpoint(cx);
+        let message = endpoint.receive(sink, receiving, waker, cx)?;
+        let mut control = Vec::new();
+        if endpoint.is_on(endpoint::PACKET_INFO) {
+            let data = message.group.to_le_bytes().to_vec();
+            control.push(Control { level: SOL_NETLINK, kind: NETLINK_PKTINFO, data });
+        }
+        let credentials = endpoint.is_on(endpoint::CREDENTIALS).then(Credentials::default);
+        let from = encode(0, bit(message.group) as u32);
+        Ok(Received { copied: message.copied, len: message.len, from, control, credentials, ..Received::default() })
+    }
+
+    fn change_option(&self, level: u32, name: u32, value: u32, cx: &Cx) -> Result<()> {
+        let endpoint = self.endpoint(cx);
+        let option = match (level, name) {
+            (SOL_NETLINK, NETLINK_ADD_MEMBERSHIP | NETLINK_DROP_MEMBERSHIP) => {
+                if value == 0 || value > endpoint.protocol.groups() {
+                    return Err(Errno::EINVAL);
+                }
+                let groups = if name == NETLINK_ADD_MEMBERSHIP { bit(value) } else { 0 };
+                return endpoint.listen_to(groups, bit(value), cx);
+            }
+            (SOL_NETLINK, NETLINK_PKTINFO) => endpoint::PACKET_INFO,
+            (SOL_NETLINK, NETLINK_NO_ENOBUFS) => endpoint::NO_ENOBUFS,
+            (SOL_NETLINK, NETLINK_CAP_ACK) => endpoint::CAP_ACK,
+            (SOL_NETLINK, NETLINK_EXT_ACK) => endpoint::EXT_ACK,
+            (SOL_NETLINK, NETLINK_GET_STRICT_CHK) => endpoint::STRICT,
+            // Nobody sends to others, and there is one network.
+            (SOL_NETLINK, NETLINK_BROADCAST_ERROR | NETLINK_LISTEN_ALL_NSID) => return Ok(()),
+            (SOL_NETLINK, _) => return Err(Errno::ENOPROTOOPT),
+            (net::SOL_SOCKET, net::SO_PASSCRED) => endpoint::CREDENTIALS,
+            (net::SOL_SOCKET, net::SO_RCVBUF | net::SO_RCVBUFFORCE) => {
+                let bytes = value.min(endpoint::DEFAULT_BUFFER).saturating_mul(2).max(2304);
+                endpoint.buffer.store(bytes, Ordering::Relaxed);
+                return Ok(());
+            }
+            // What else programs set changes nothing that they see.
+            (net::SOL_SOCKET, net::SO_SNDBUF | net::SO_SNDBUFFORCE | net::SO_PRIORITY | net::SO_REUSEADDR) => {
+                return Ok(());
+            }
+            _ => return Err(Errno::ENOPROTOOPT),
+        };
+        if value != 0 {
+            endpoint.options.fetch_or(option, Ordering::Relaxed);
+        } else {
+            endpoint.options.fetch_and(!option, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// What the asker was told of a request.
+enum Told {
+    /// All that there is to tell.
+    Enough,
+    /// That it was done is told if that is asked.
+    Nothing,
 }
 
 impl Socket for NetlinkSocket {
     fn bind(&self, address: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
         let (port, groups) = decode(address)?;
-        let mut state = self.state.lock(cx);
-        if state.port != 0 && port != 0 && state.port != port {
-            return Err(Errno::EINVAL.into());
+        let endpoint = self.endpoint(cx);
+        match port {
+            0 => _ = endpoint.port(me.pid(cx)?, cx)?,
+            port => endpoint.take_port(port, cx)?,
         }
-        state.groups = groups;
-        if port != 0 {
-            state.port = port;
-            return Ok(());
-        }
-        drop(state);
-        self.port(me, cx)?;
-        Ok(())
+        let mask = all_groups(endpoint.protocol.groups().min(32));
+        Ok(endpoint.listen_to(u64::from(groups) & mask, u64::from(u32::MAX), cx)?)
     }
 
     fn listen(&self, _backlog: usize, _me: &dyn VfsCaller, _cx: &Cx) -> Result<()> {
@@ -178,7 +234,7 @@ impl Socket for NetlinkSocket {
 
     fn connect(&self, address: &[u8], _waker: Option<Waker>, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
         decode(address)?;
-        self.port(me, cx)?;
+        self.endpoint(cx).port(me.pid(cx)?, cx)?;
         Ok(())
     }
 
@@ -186,9 +242,13 @@ impl Socket for NetlinkSocket {
         Err(Errno::EOPNOTSUPP.into())
     }
 
+    fn note_inode(&self, number: u64) {
+        self.endpoint.with(|endpoint| endpoint.note_inode(number));
+    }
+
     fn address(&self, cx: &Cx) -> Vec<u8> {
-        let state = self.state.lock(cx);
-        encode(state.port, state.groups)
+        let told = self.endpoint(cx).told(cx);
+        encode(told.port, told.groups as u32)
     }
 
     fn peer_address(&self, _cx: &Cx) -> Result<Vec<u8>> {
@@ -208,8 +268,11 @@ impl Socket for NetlinkSocket {
             return Err(Errno::EOPNOTSUPP.into());
         }
         match to.map(decode).transpose()? {
-            // Only the kernel is there.
-            Some((port, _)) if port != 0 => Err(Errno::ECONNREFUSED.into()),
+            Some((port, groups)) if port != 0 || groups != 0 => {
+                let may = me.credentials(cx)?.lock(cx).has(Capability::NetAdmin);
+                // Only the kernel is there.
+                Err(if may { Errno::ECONNREFUSED } else { Errno::EPERM }.into())
+            }
             _ => self.ask(from, me, cx),
         }
     }
@@ -239,7 +302,7 @@ impl Socket for NetlinkSocket {
         name: u32,
         value: UserSlice<u8, In>,
         memory: &UserMemory<'_>,
-        _cx: &Cx,
+        cx: &Cx,
     ) -> Step<()> {
         let mut bytes = [0; 4];
         if value.len() < bytes.len() {
@@ -256,23 +319,37 @@ impl Socket for NetlinkSocket {
             memory.read_into(value, time.as_mut_bytes())?;
             return Ok(timeout.set(time)?);
         }
-        // What else programs set (sizes of buffers, how errors are told) changes nothing that they see.
-        if matches!(level, net::SOL_SOCKET | SOL_NETLINK) { Ok(()) } else { Err(Errno::ENOPROTOOPT.into()) }
+        Ok(self.change_option(level, name, u32::from_le_bytes(bytes), cx)?)
     }
 
-    fn option(&self, level: u32, name: u32, _cx: &Cx) -> Result<Vec<u8>> {
+    fn option(&self, level: u32, name: u32, cx: &Cx) -> Result<Vec<u8>> {
         if level == net::SOL_SOCKET
             && let Some(timeout) = self.timeouts.of(name)
         {
             return Ok(timeout.get().as_bytes().to_vec());
         }
+        let endpoint = self.endpoint(cx);
+        let flag = |option| u32::from(endpoint.is_on(option));
         let value = match (level, name) {
-            (net::SOL_SOCKET, net::SO_TYPE) if self.kind == Type::Raw => net::SOCK_RAW,
+            (net::SOL_SOCKET, net::SO_TYPE) if endpoint.kind == Type::Raw => net::SOCK_RAW,
             (net::SOL_SOCKET, net::SO_TYPE) => net::SOCK_DGRAM,
             (net::SOL_SOCKET, net::SO_DOMAIN) => AF_NETLINK,
-            (net::SOL_SOCKET, net::SO_PROTOCOL) => NETLINK_ROUTE,
-            (net::SOL_SOCKET, net::SO_ERROR | net::SO_ACCEPTCONN) => 0,
-            (net::SOL_SOCKET, net::SO_SNDBUF | net::SO_RCVBUF) => 212_992,
+            (net::SOL_SOCKET, net::SO_PROTOCOL) => endpoint.protocol.number(),
+            (net::SOL_SOCKET, net::SO_ACCEPTCONN) => 0,
+            (net::SOL_SOCKET, net::SO_ERROR) => endpoint.take_error(cx).map_or(0, |error| error.number().into()),
+            (net::SOL_SOCKET, net::SO_SNDBUF) => endpoint::DEFAULT_BUFFER,
+            (net::SOL_SOCKET, net::SO_RCVBUF) => endpoint.buffer.load(Ordering::Relaxed),
+            (net::SOL_SOCKET, net::SO_PASSCRED) => flag(endpoint::CREDENTIALS),
+            (net::SOL_SOCKET, net::SO_COOKIE) => return Ok(endpoint.cookie.get().to_le_bytes().to_vec()),
+            (SOL_NETLINK, NETLINK_PKTINFO) => flag(endpoint::PACKET_INFO),
+            (SOL_NETLINK, NETLINK_NO_ENOBUFS) => flag(endpoint::NO_ENOBUFS),
+            (SOL_NETLINK, NETLINK_CAP_ACK) => flag(endpoint::CAP_ACK),
+            (SOL_NETLINK, NETLINK_EXT_ACK) => flag(endpoint::EXT_ACK),
+            (SOL_NETLINK, NETLINK_GET_STRICT_CHK) => flag(endpoint::STRICT),
+            (SOL_NETLINK, NETLINK_LIST_MEMBERSHIPS) => {
+                let words = endpoint.protocol.groups().div_ceil(32).max(1) as usize;
+                return Ok(endpoint.told(cx).groups.to_le_bytes()[..4 * words.min(2)].to_vec());
+            }
             _ => return Err(Errno::ENOPROTOOPT),
         };
         Ok(value.to_le_bytes().to_vec())
@@ -286,6 +363,15 @@ impl File for NetlinkSocket {
 
     fn class(&self) -> Held {
         Held::Socket
+    }
+
+    fn has_parts(&self) -> bool {
+        true
+    }
+
+    fn release(&self, cx: &Cx) -> bool {
+        self.endpoint(cx).close(cx);
+        false
     }
 
     fn time_limit(&self, interest: Events) -> Option<u64> {
@@ -314,11 +400,6 @@ impl File for NetlinkSocket {
     }
 
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
-        if let Some(waker) = waker {
-            self.readable.register(waker, cx);
-        }
-        let has_any = !self.state.lock(cx).answers.is_empty();
-        let readable = if has_any { Events::IN | Events::READ_NORMAL } else { Events::empty() };
-        (readable | Events::OUT | Events::WRITE_NORMAL) & interest
+        self.endpoint(cx).poll(waker, cx) & (interest | Events::ERROR)
     }
 }

@@ -1,6 +1,6 @@
 //! [`Endpoint`]: one end of a connection, a listener, or a datagram socket.
 
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::{AtomicBool, AtomicU64};
 
 use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
@@ -11,7 +11,7 @@ use super::inbox::Inbox;
 use super::listener::Listener;
 use crate::fs::Events;
 use crate::fs::fasync::FasyncList;
-use crate::net::{Credentials, Shutdown};
+use crate::net::{Cookie, Credentials, Shutdown};
 use crate::reclaim::Payer;
 
 /// What kind of socket.
@@ -30,6 +30,10 @@ pub struct Endpoint {
     pub(super) name: WeakRc<Endpoint>,
     /// What kind it is.
     pub kind: Kind,
+    /// The number of its socket's inode; 0: no program has opened it yet.
+    pub inode: AtomicU64,
+    /// Its number among all sockets.
+    pub cookie: Cookie,
     pub(super) inbox: SpinLock<Inbox>,
     /// Who waits for something to read or accept.
     pub(super) readable: WaitList,
@@ -75,6 +79,8 @@ impl Endpoint {
         StrongRc::new_cyclic(|name| Endpoint {
             name,
             kind,
+            inode: AtomicU64::new(0),
+            cookie: Cookie::default(),
             inbox: SpinLock::new(Inbox::new(payer)),
             readable: WaitList::new(),
             writable: WaitList::new(),

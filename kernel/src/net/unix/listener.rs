@@ -37,6 +37,11 @@ impl Listener {
         self.waiting.iter().map(StrongRc::downgrade)
     }
 
+    /// One less than how many may wait.
+    pub(super) fn backlog(&self) -> usize {
+        self.backlog
+    }
+
     /// Whether a connection can be accepted.
     pub(super) fn is_ready(&self) -> bool {
         !self.waiting.is_empty()

@@ -12,6 +12,7 @@
 //! | `init`, `listener`, `connected` | what it does before it has a peer, while it listens, with a peer |
 //! | `inbox`, `room`, `address` | what was sent to it, what is about to come, where it is reached |
 //! | `socket` | an endpoint as an open file, and the family |
+//! | [`listing`] | the sockets that there are |
 //! | `garbage` | sockets in messages that nobody can receive |
 //!
 //! An [`Endpoint`] is one end of a connection, a listener, or a datagram socket. It owns what was sent to it and was not read yet; whom it sends
@@ -27,6 +28,7 @@ pub mod garbage;
 mod inbox;
 mod init;
 mod listener;
+pub mod listing;
 mod room;
 mod socket;
 

@@ -3,20 +3,23 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
 use linux_raw_sys::ioctl::FIONREAD;
 use linux_raw_sys::net;
-use refs::{StrongRc, TempRc, Waker, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, Waker, WeakRc};
 use zerocopy::IntoBytes;
 
+use super::listing::SOCKETS;
 use super::{Address, Endpoint, Kind};
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, FileEnd, OpenFile, VfsCaller};
 use crate::memory::{object_bytes, slot_bytes};
 use crate::net::devices;
+use crate::net::registry::Entered;
 use crate::net::{
     AtFault, Credentials, Family, Received, Receiving, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type,
     read_into, send_all,
@@ -53,6 +56,8 @@ impl Family for Unix {
 pub struct UnixSocket {
     endpoint: StrongRc<Endpoint>,
     timeouts: Timeouts,
+    /// Its entry among all sockets.
+    entered: SpinLock<Option<Entered<Endpoint>>>,
 }
 
 /// What one end of a pair takes at least, besides its description.
@@ -75,7 +80,7 @@ impl Kind {
 
 impl UnixSocket {
     fn boxed(endpoint: StrongRc<Endpoint>) -> Box<dyn File> {
-        Box::new(UnixSocket { endpoint, timeouts: Timeouts::default() })
+        Box::new(UnixSocket { endpoint, timeouts: Timeouts::default(), entered: SpinLock::new(None) })
     }
 
     /// The name of the endpoint.
@@ -125,6 +130,12 @@ impl Socket for UnixSocket {
             return Err(stop);
         }
         Ok(UnixSocket::boxed(accepted))
+    }
+
+    fn note_inode(&self, number: u64) {
+        self.endpoint.with(|endpoint| endpoint.inode.store(number, Ordering::Relaxed));
+        let entered = SOCKETS.enter(number, self.endpoint.downgrade());
+        self.entered.with(|place| *place = Some(entered));
     }
 
     fn address(&self, cx: &Cx) -> Vec<u8> {
@@ -230,6 +241,7 @@ impl Socket for UnixSocket {
             net::SO_SNDBUF | net::SO_RCVBUF => 212_992,
             net::SO_ERROR if endpoint.take_reset(cx) => u32::from(Errno::ECONNRESET.number()),
             net::SO_ERROR | net::SO_PROTOCOL | net::SO_REUSEADDR | net::SO_KEEPALIVE | net::SO_BROADCAST => 0,
+            net::SO_COOKIE => return Ok(endpoint.cookie.get().to_le_bytes().to_vec()),
             net::SO_PEERCRED => return Ok(endpoint.peer_credentials(cx).as_bytes().to_vec()),
             _ => return Err(Errno::ENOPROTOOPT),
         };

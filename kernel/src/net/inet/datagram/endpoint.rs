@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use frame::Cx;
 use linux_raw_sys::net;
@@ -14,11 +14,12 @@ use super::{ECHO, RAW, UDP};
 use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::fs::fasync::{Band, FasyncList};
-use crate::net::Shutdown;
 use crate::net::inet::address::{Address, Version};
 use crate::net::inet::options::MOST_BUFFER;
 use crate::net::inet::ports::{Bound, Key, Ports};
 use crate::net::inet::settings::{Protocol, Settings};
+use crate::net::registry::Counted;
+use crate::net::{Cookie, Shutdown, counters};
 use crate::reclaim::{Held, OfInbox, Payer};
 use crate::time::clock;
 
@@ -67,19 +68,30 @@ pub(super) struct Datagram {
     pub(super) device: i32,
 }
 
+/// How many there are.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// How many there are.
+pub fn count() -> usize {
+    COUNT.load(Ordering::Relaxed)
+}
+
 /// A socket's end. It belongs to its socket; others know it by name. Its destruction takes as long as freeing the messages that wait in it: some 500 at most.
 pub struct Endpoint {
     pub(super) name: WeakRc<Endpoint>,
-    pub(super) kind: Kind,
+    pub(in crate::net::inet) kind: Kind,
     /// How its program writes down addresses.
     pub version: Version,
     /// The number of its socket's inode; 0: no program has opened it yet.
     pub inode: AtomicU64,
+    /// Its number among all sockets.
+    pub cookie: Cookie,
+    _counted: Counted,
     /// Who waits for a message.
     pub(super) readable: WaitList,
     /// Its socket, if that asks for signals.
     pub(super) fasync: FasyncList,
-    pub(super) settings: SpinLock<Settings>,
+    pub(in crate::net::inet) settings: SpinLock<Settings>,
     pub(super) state: SpinLock<State>,
 }
 
@@ -112,6 +124,8 @@ impl Endpoint {
             kind,
             version,
             inode: AtomicU64::new(0),
+            cookie: Cookie::default(),
+            _counted: Counted::new(&COUNT),
             readable: WaitList::new(),
             fasync: FasyncList::default(),
             settings: SpinLock::default(),
@@ -148,6 +162,12 @@ impl Endpoint {
         self.state.lock(cx).bound.as_ref().map_or(0, |bound| bound.key().user)
     }
 
+    /// Which directions are ended, whether its program has chosen its port, and which one it has.
+    pub fn chosen(&self, cx: &Cx) -> (Shutdown, bool, u16) {
+        let state = self.state.lock(cx);
+        (state.shutdown, state.is_chosen, state.bound.as_ref().map_or(0, Bound::port))
+    }
+
     /// Puts a message into its queue; it is lost where there is no room.
     pub(super) fn deliver(&self, mut datagram: Datagram, cx: &Cx) {
         let capacity = self.settings.with(|settings| {
@@ -160,6 +180,10 @@ impl Endpoint {
         {
             let mut state = self.state.lock(cx);
             if state.shutdown.reading || !state.admit(datagram.bytes.len(), capacity) {
+                drop(state);
+                if self.kind == Kind::Udp {
+                    counters::UDP_NO_ROOM.count();
+                }
                 return;
             }
             if state.queue.try_reserve(1).is_err() {
@@ -167,6 +191,9 @@ impl Endpoint {
                 return;
             }
             state.queue.push_back(datagram);
+        }
+        if self.kind == Kind::Udp {
+            counters::UDP_IN.count();
         }
         self.readable.wake();
         self.fasync.signal(Events::IN, Band::In, cx);

@@ -25,7 +25,7 @@ mod receive;
 mod send;
 mod socket;
 
-pub use endpoint::{Endpoint, Kind};
+pub use endpoint::{Endpoint, Kind, count};
 pub(super) use errors::{Lost, Reason, did_not_arrive};
 pub(super) use network::{control_came, datagram_came};
 pub use socket::DatagramSocket;
@@ -34,6 +34,7 @@ use alloc::vec::Vec;
 
 use refs::WeakRc;
 
+use super::address::Address;
 use super::ports::{Ports, TABLES};
 
 /// Who has which port of UDP.
@@ -45,6 +46,11 @@ static RAW: Ports<Endpoint> = Ports::new();
 
 /// In so many parts all endpoints of a kind can be listed.
 pub const PARTS: usize = TABLES;
+
+/// The endpoint that is reached at the first of two addresses by what comes from the second.
+pub fn find(kind: Kind, local: Address, remote: Address) -> Option<WeakRc<Endpoint>> {
+    kind.ports().find(local, remote)
+}
 
 /// The endpoints of a part.
 pub fn of_part(kind: Kind, part: usize) -> Vec<WeakRc<Endpoint>> {

@@ -10,6 +10,7 @@ use super::endpoint::{Datagram, Kind};
 use super::icmp::{answer_came, tell_all};
 use super::{Endpoint, UDP};
 use crate::error::{Errno, Result};
+use crate::net::counters;
 use crate::net::inet::address::Address;
 use crate::net::interface::{self, Unsent};
 use crate::time::clock;
@@ -82,6 +83,9 @@ pub fn datagram_came(packet: &Packet<'_>, device: i32, cx: &Cx) -> bool {
     let datagram = Datagram { from, ..Datagram::of_packet(packet, came.payload, device) };
     if interface::is_own(to.ip) {
         let found = UDP.find(to, from).and_then(|other| other.upgrade(cx).ok());
+        if found.is_none() {
+            counters::UDP_NO_PORT.count();
+        }
         return found.inspect(|other| other.deliver(datagram, cx)).is_some();
     }
     // For a group, or for all.

@@ -9,7 +9,7 @@ use super::Endpoint;
 use super::endpoint::{Datagram, Kind};
 use crate::error::{Errno, Result};
 use crate::net::inet::address::{Address, BROADCAST, is_own, source_for};
-use crate::net::{Control, Sending, Source, devices};
+use crate::net::{Control, Sending, Source, counters, devices};
 use crate::step::Step;
 
 /// The most bytes of a message, over IPv4 and IPv6: what a packet holds behind its headers.
@@ -73,6 +73,9 @@ impl Endpoint {
         let (hops, class) = self.path(to.ip, sending.control)?;
         let from = Address { ip: source, port: local.port };
         let datagram = Datagram { bytes, from, to: to.ip, hops, class, time: 0, device: devices::INDEX };
+        if self.kind == Kind::Udp {
+            counters::UDP_OUT.count();
+        }
         match self.kind {
             Kind::Udp if to.ip.is_multicast() => {
                 if !self.sends_to_loopback() {
@@ -143,7 +146,10 @@ impl Endpoint {
         }
         match ports.find(to, from).map(|other| other.upgrade(cx)) {
             Some(Ok(other)) => other.deliver(datagram, cx),
-            _ => self.nobody_there(datagram, to, cx),
+            _ => {
+                counters::UDP_NO_PORT.count();
+                self.nobody_there(datagram, to, cx);
+            }
         }
     }
 }

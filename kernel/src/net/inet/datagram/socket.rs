@@ -269,6 +269,7 @@ impl Socket for DatagramSocket {
             (net::SOL_SOCKET, net::SO_TYPE) => kind as i32,
             (net::SOL_SOCKET, net::SO_PROTOCOL) => self.protocol.into(),
             (net::SOL_SOCKET, net::SO_RCVLOWAT) => 1,
+            (net::SOL_SOCKET, net::SO_COOKIE) => return Ok(endpoint.cookie.get().to_le_bytes().to_vec()),
             (net::SOL_SOCKET, net::SO_LINGER) => return Ok(crate::net::inet::options::linger(None)),
             (net::SOL_SOCKET, net::SO_ERROR) => {
                 endpoint.state.lock(cx).error.take().map_or(0, |error| error.number().into())

@@ -11,7 +11,7 @@ use super::peer::Peer;
 use crate::error::Errno;
 use crate::fs::Events;
 use crate::fs::fasync::Band;
-use crate::net::Shutdown;
+use crate::net::{Shutdown, counters};
 use crate::step::{Interruption, Step, Stop};
 
 impl Endpoint {
@@ -99,6 +99,7 @@ impl Endpoint {
             if !matches!(state.phase, Phase::Connected) || state.peer != Some(by) {
                 return;
             }
+            counters::TCP_BROKEN.count();
             state.error = Some(if state.is_finished { Errno::EPIPE } else { error });
             state.disconnect();
         }

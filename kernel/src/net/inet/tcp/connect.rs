@@ -9,6 +9,7 @@ use super::endpoint::{Connecting, Phase, State};
 use super::peer::Peer;
 use super::{Endpoint, PORTS, remote};
 use crate::error::{Errno, Result};
+use crate::net::counters;
 use crate::net::inet::address::{Address, is_own, route, source_for};
 use crate::net::inet::ports::{Bound, Key};
 use crate::step::{Step, Stop};
@@ -76,6 +77,7 @@ impl Endpoint {
             }
         }
         self.begin_to_connect(to, user, cx)?;
+        counters::TCP_ACTIVE.count();
         Err(Stop::Block)
     }
 
@@ -199,6 +201,7 @@ impl Endpoint {
             state.error = Some(error);
             state.disconnect();
         }
+        counters::TCP_FAILED.count();
         self.wake_all();
         self.call_remote(cx);
     }

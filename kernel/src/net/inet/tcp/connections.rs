@@ -51,6 +51,12 @@ impl Drop for Entry {
     }
 }
 
+/// The connection with these addresses.
+pub fn find(local: Address, remote: Address) -> Option<WeakRc<Endpoint>> {
+    let addresses = (local, remote);
+    table(&addresses).with(|table| table.get(&addresses).copied())
+}
+
 /// The connections of one of the [`TABLES`].
 pub fn of_table(number: usize) -> Vec<WeakRc<Endpoint>> {
     CONNECTIONS.get(number).map_or(Vec::new(), |table| table.with(|table| table.values().copied().collect()))

@@ -1,6 +1,6 @@
 //! [`Endpoint`]: one end of a connection, a listener, or neither yet.
 
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use frame::Cx;
 use linux_raw_sys::net;
@@ -14,15 +14,24 @@ use super::urgent::Urgent;
 use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::fs::fasync::FasyncList;
-use crate::net::Shutdown;
 use crate::net::inet::address::{Address, Version};
 use crate::net::inet::ports::{Bound, Key};
 use crate::net::inet::settings::Settings;
+use crate::net::registry::Counted;
+use crate::net::{Cookie, Shutdown};
 use crate::reclaim::{Held, OfInbox, Payer};
 use crate::ring::Ring;
 
 /// How many bytes wait at most to be received.
 pub(super) const CAPACITY: usize = 1 << 18;
+
+/// How many there are.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// How many there are.
+pub fn count() -> usize {
+    COUNT.load(Ordering::Relaxed)
+}
 
 /// One end. Owner: its socket, or the listener in whose queue it waits; others know it by name. Its destruction takes as long as its tables' entries and one ring's memory; it is closed before
 /// (`close`), which tells its peer and wakes all who wait.
@@ -32,6 +41,9 @@ pub struct Endpoint {
     pub version: Version,
     /// The number of its socket's inode; 0: no program has opened it yet.
     pub inode: AtomicU64,
+    /// Its number among all sockets.
+    pub cookie: Cookie,
+    _counted: Option<Counted>,
     /// Who waits for something to receive or accept, or for the connection.
     pub(super) readable: WaitList,
     /// Who waits for room at the peer, or for the connection.
@@ -39,7 +51,7 @@ pub struct Endpoint {
     /// Its socket, if that asks for signals.
     pub(super) fasync: FasyncList,
     /// What programs have set.
-    pub(super) settings: SpinLock<Settings>,
+    pub(in crate::net::inet) settings: SpinLock<Settings>,
     pub(super) state: SpinLock<State>,
     /// It stands for the end at another machine: who moves its bytes.
     remote: Option<WeakRc<Remote>>,
@@ -182,6 +194,8 @@ impl Endpoint {
             name,
             version,
             inode: AtomicU64::new(0),
+            cookie: Cookie::default(),
+            _counted: remote.is_none().then(|| Counted::new(&COUNT)),
             readable: WaitList::new(),
             writable: WaitList::new(),
             fasync: FasyncList::default(),
@@ -262,6 +276,22 @@ impl Endpoint {
             Phase::Listening(listener) => listener.waiting(),
             _ => state.input.len(),
         }
+    }
+
+    /// How many bytes wait to be received, or connections; and how many bytes to be sent, or how many connections may wait.
+    pub fn queues(&self, cx: &Cx) -> [u32; 2] {
+        let state = self.state.lock(cx);
+        match &state.phase {
+            Phase::Listening(listener) => [listener.waiting() as u32, listener.most() as u32],
+            // The end of what the peer sends counts as a byte.
+            _ => [state.input.len() as u32 + u32::from(state.is_finished), 0],
+        }
+    }
+
+    /// Which directions are ended, and whether its program has chosen its port.
+    pub fn chosen(&self, cx: &Cx) -> (Shutdown, bool) {
+        let state = self.state.lock(cx);
+        (Shutdown { reading: state.shutdown.reading || state.is_finished, ..state.shutdown }, state.is_chosen)
     }
 
     /// What is ready, of `interest` and of what is always told.

@@ -13,6 +13,7 @@ use super::{Endpoint, PORTS};
 use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::fs::fasync::Band;
+use crate::net::counters;
 use crate::net::inet::address::Address;
 use crate::net::inet::ports::Key;
 use crate::reclaim::Held;
@@ -160,6 +161,7 @@ impl Endpoint {
             self.state.lock(cx).held.remove(Held::Socket, 1);
             return Err(error);
         }
+        counters::TCP_PASSIVE.count();
         client.wake_all();
         client.call_remote(cx);
         self.readable.wake();

@@ -35,7 +35,7 @@ mod socket;
 mod transfer;
 mod urgent;
 
-pub use endpoint::{Endpoint, TcpState};
+pub use endpoint::{Endpoint, TcpState, count};
 pub(super) use remote::{segment_came, start, too_big, unreachable};
 pub use socket::TcpSocket;
 
@@ -43,6 +43,7 @@ use alloc::vec::Vec;
 
 use refs::WeakRc;
 
+use super::address::Address;
 use super::ports::{Ports, TABLES};
 
 /// Who has which port.
@@ -50,6 +51,11 @@ static PORTS: Ports<Endpoint> = Ports::new();
 
 /// In so many parts all endpoints can be listed that listen or have a connection.
 pub const PARTS: usize = TABLES + connections::TABLES;
+
+/// The connection with these two ends, or the listener at the first where the second is none.
+pub fn find(local: Address, remote: Address) -> Option<WeakRc<Endpoint>> {
+    if remote.port == 0 { PORTS.find(local, remote) } else { connections::find(local, remote) }
+}
 
 /// The endpoints of a part.
 pub fn of_part(part: usize) -> Vec<WeakRc<Endpoint>> {

@@ -137,6 +137,7 @@ impl Endpoint {
                 seconds => seconds,
             }),
             (net::SOL_TCP, net::TCP_DEFER_ACCEPT) => number(kept(0)),
+            (net::SOL_SOCKET, net::SO_COOKIE) => Ok(self.cookie.get().to_le_bytes().to_vec()),
             (net::SOL_TCP, net::TCP_INFO) => Ok(self.info(cx)),
             _ => {
                 let settings = self.settings.lock(cx).clone();
@@ -145,8 +146,14 @@ impl Endpoint {
         }
     }
 
+    /// The name of the congestion control that was chosen.
+    pub fn congestion_control(&self, cx: &Cx) -> &'static [u8] {
+        let number = self.settings.lock(cx).set_value(net::SOL_TCP, net::TCP_CONGESTION).unwrap_or(0);
+        CONGESTION_CONTROLS[number as usize]
+    }
+
     /// `struct tcp_info`.
-    fn info(&self, cx: &Cx) -> Vec<u8> {
+    pub fn info(&self, cx: &Cx) -> Vec<u8> {
         /// TCPI_OPT_TIMESTAMPS, TCPI_OPT_SACK and TCPI_OPT_WSCALE; 7 bits of scale each.
         const OPTIONS: [u8; 2] = [7, 0x77];
         const LOOPBACK_MTU: u32 = 65535;

@@ -38,7 +38,9 @@ use super::peer::{Peer, Sent};
 use super::{Endpoint, PORTS};
 use crate::error::{Errno, Result};
 use crate::net::Source;
+use crate::net::counters;
 use crate::net::inet::address::{Address, Version};
+use crate::net::inet::settings::{KEEP_COUNT_DEFAULT, KEEP_IDLE, KEEP_INTERVAL};
 use crate::net::interface::{self, Unsent, Way, now};
 use crate::reclaim::Payer;
 use crate::ring::Ring;
@@ -216,8 +218,9 @@ pub(super) fn connect(socket: &Endpoint, ends: Ends, payer: &Payer, cx: &Cx) -> 
 
 /// A segment has come; whether it was one.
 pub(in crate::net::inet) fn segment_came(packet: &Packet<'_>, cx: &Cx) {
+    counters::TCP_IN.count();
     let Ok(segment) = Segment::parse(packet.payload, packet.source, packet.destination, Checksum::Verify) else {
-        return;
+        return counters::TCP_WRONG.count();
     };
     let local = Address { ip: packet.destination, port: segment.header.destination_port };
     let ends = (local, Address { ip: packet.source, port: segment.header.source_port });
@@ -285,6 +288,7 @@ fn reply(ends: &Ends, header: &Header, cx: &Cx) {
     if let Ok(len) = header.emit(&mut bytes, 0, source, destination, OutgoingChecksum::Full)
         && let Ok(way) = interface::way_to(destination)
     {
+        counters::TCP_OUT.count();
         // It may be lost.
         let _ = interface::send(&IpHeader::new(source, destination, protocol::TCP), &way, &bytes[..len], cx);
     }
@@ -434,9 +438,9 @@ impl Remote {
         let Some(settings) = settings else { return };
         let number = |name, default: i32| settings.set_value(net::SOL_TCP, name).unwrap_or(default).max(0) as u64;
         let keep_alive = settings.is_on(net::SOL_SOCKET, net::SO_KEEPALIVE).then(|| KeepAlive {
-            idle: Duration::from_secs(number(net::TCP_KEEPIDLE, 7200)),
-            interval: Duration::from_secs(number(net::TCP_KEEPINTVL, 75)),
-            count: number(net::TCP_KEEPCNT, 9) as u8,
+            idle: Duration::from_secs(number(net::TCP_KEEPIDLE, KEEP_IDLE.get() as i32)),
+            interval: Duration::from_secs(number(net::TCP_KEEPINTVL, KEEP_INTERVAL.get() as i32)),
+            count: number(net::TCP_KEEPCNT, KEEP_COUNT_DEFAULT.get() as i32) as u8,
         });
         let user_timeout = number(net::TCP_USER_TIMEOUT, 0);
         let mut state = self.state.lock(cx);
@@ -533,6 +537,7 @@ impl Remote {
             }
             let sent = self.state.lock(cx).connection.transmit(now(), OFFLOAD, &mut packet);
             let Some(sent) = sent else { return };
+            counters::TCP_OUT.count();
             match interface::send(&header, &way, &packet[..sent.len], cx) {
                 Ok(()) | Err(Unsent::NoRoom | Unsent::TooLarge) => {}
                 Err(Unsent::NoRoute | Unsent::NoNeighbour) => {

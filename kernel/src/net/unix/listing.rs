@@ -1,0 +1,96 @@
+//! The sockets that there are, for procfs and sock_diag(7). Connections that were not accepted yet have no inode and are told of with their listener only.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use refs::WeakRc;
+
+use super::Address;
+use super::endpoint::Role;
+use super::{Endpoint, Kind};
+use crate::net::Shutdown;
+use crate::net::registry::Registry;
+
+/// All open sockets, by their inodes.
+pub static SOCKETS: Registry<Endpoint> = Registry::new();
+
+/// A socket of the family, by name.
+pub type Name = WeakRc<Endpoint>;
+
+/// What one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has no peer.
+    Unconnected,
+    /// It has one.
+    Connected,
+    /// It accepts connections.
+    Listening,
+}
+
+/// A socket.
+pub struct Row {
+    /// `SOCK_*`.
+    pub kind: u8,
+    /// What it does.
+    pub state: State,
+    /// Its address, without the family.
+    pub name: Option<Vec<u8>>,
+    /// The number of its inode.
+    pub inode: u64,
+    /// Its number among all sockets.
+    pub cookie: u64,
+    /// The number of its peer's inode; 0: nobody has accepted that yet.
+    pub peer: Option<u64>,
+    /// The ends that wait to be accepted: the inodes of who has connected them.
+    pub waiting: Vec<u64>,
+    /// How many bytes wait, or connections; how many bytes wait at its peer, or how many connections may wait.
+    pub queues: [u32; 2],
+    /// Which directions are ended.
+    pub shutdown: Shutdown,
+    /// Whose it is.
+    pub user: u32,
+}
+
+/// What is told of a socket; `None` if it is gone.
+pub fn row(name: Name, cx: &Cx) -> Option<Row> {
+    let endpoint = name.upgrade(cx).ok()?;
+    let inode_of = |name: &Name| name.upgrade(cx).ok().map(|other| other.inode.load(Ordering::Relaxed));
+    let (state, address, shutdown, user, peer, backlog, most) = {
+        let state = endpoint.state.lock(cx);
+        let (what, peer, backlog, most) = match &state.role {
+            Role::Connected(connected) => (State::Connected, Some(connected.peer), Vec::new(), 0),
+            Role::Listening(listener) => {
+                (State::Listening, None, listener.waiting().collect(), listener.backlog() as u32)
+            }
+            Role::Init | Role::Connecting | Role::Closed => (State::Unconnected, None, Vec::new(), 0),
+        };
+        (what, state.address.clone(), state.shutdown, state.credentials.uid, peer, backlog, most)
+    };
+    let waits_at = |name: &Name| name.upgrade(cx).ok().map_or(0, |other| other.inbox.lock(cx).bytes() as u32);
+    let queues = match state {
+        State::Listening => [backlog.len() as u32, most],
+        _ => [endpoint.inbox.lock(cx).bytes() as u32, peer.as_ref().map_or(0, waits_at)],
+    };
+    let connects = |name: &Name| {
+        let client = name.upgrade(cx).ok().and_then(|waiting| waiting.peer(cx));
+        client.as_ref().and_then(inode_of)
+    };
+    Some(Row {
+        kind: match endpoint.kind {
+            Kind::Stream => 1,
+            Kind::Datagram => 2,
+            Kind::SequencedPacket => 5,
+        },
+        state,
+        name: address.as_ref().map(|address| Address::encode(Some(address)).split_off(2)),
+        inode: endpoint.inode.load(Ordering::Relaxed),
+        cookie: endpoint.cookie.get(),
+        peer: peer.as_ref().and_then(inode_of),
+        waiting: backlog.iter().filter_map(connects).collect(),
+        queues,
+        shutdown,
+        user,
+    })
+}
