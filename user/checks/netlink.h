@@ -2,8 +2,7 @@
 #ifndef EBB_NETLINK_H
 #define EBB_NETLINK_H
 #include "inet.h"
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
+#include "netlink_abi.h"
 
 // A request in the making.
 struct request {

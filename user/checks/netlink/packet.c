@@ -1,9 +1,6 @@
 // Packet sockets: what can be set, and the programs that choose among packets: packet(7).
 #include "../check.h"
 #include "../netlink.h"
-#include <linux/filter.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
 
 static int attach(int fd, struct sock_filter *program, unsigned len)
 {

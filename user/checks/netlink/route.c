@@ -2,7 +2,6 @@
 #include "../check.h"
 #include "../netlink.h"
 #include <ifaddrs.h>
-#include <linux/neighbour.h>
 
 #define OWN "10.98.76.54"
 

@@ -1,10 +1,6 @@
 // Which sockets there are, as ss(8) asks: sock_diag(7).
 #include "../check.h"
 #include "../netlink.h"
-#include <linux/inet_diag.h>
-#include <linux/netlink_diag.h>
-#include <linux/sock_diag.h>
-#include <linux/unix_diag.h>
 #include <sys/un.h>
 
 
