@@ -15,13 +15,24 @@ use crate::net::interface::{Above, Interface};
 pub struct Arrivals;
 
 impl Above for Arrivals {
-    fn receive(&self, packet: &Packet<'_>, _whole: &[u8], _from: &'static Interface, cx: &Cx) -> bool {
+    fn has_room(&self, cx: &Cx) {
+        tcp::card_has_room(cx);
+    }
+
+    fn receive(
+        &self,
+        packet: &Packet<'_>,
+        _whole: &[u8],
+        checksum: Checksum,
+        _from: &'static Interface,
+        cx: &Cx,
+    ) -> bool {
         match packet.protocol {
             protocol::TCP => {
-                tcp::segment_came(packet, cx);
+                tcp::segment_came(packet, checksum, cx);
                 true
             }
-            protocol::UDP => datagram::datagram_came(packet, cx),
+            protocol::UDP => datagram::datagram_came(packet, checksum, cx),
             protocol::ICMP | protocol::ICMPV6 => {
                 match Message::parse(packet, Checksum::Verify) {
                     Ok(Message::Unreachable(reason, quoted)) => unreachable(reason, &quoted, cx),

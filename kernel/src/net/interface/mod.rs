@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | `link` | what a driver makes of a card |
 //! | `receive` | a frame has come |
+//! | `outgoing` | a packet that is written where it goes out from |
 //! | `send` | a packet goes out: its route, its neighbour, its frame |
 //! | `task` | what is due: questions that are asked again, addresses that end |
 //!
@@ -22,6 +23,7 @@
 //! Locks: an interface's `state`; after it none. Frames are given to the card, and packets to the sockets, with nothing locked.
 
 mod link;
+mod outgoing;
 mod receive;
 mod send;
 mod task;
@@ -29,6 +31,7 @@ mod task;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
@@ -39,11 +42,12 @@ use tcpip::dhcp;
 use tcpip::ethernet::HardwareAddress;
 use tcpip::ip::{Addresses, Packet, Prefix, Reassembler, ReassemblyLimits, Route, RouteTable};
 use tcpip::neighbour::{Autoconfiguration, NeighbourCache, NeighbourLimits};
-use tcpip::{Instant, Key};
+use tcpip::{Checksum, Instant, Key};
 
 use crate::drivers::random;
 
-pub use link::{CardAddress, Link, Receiver, Refused, Traffic};
+pub use link::{Abilities, CardAddress, Cut, LeftChecksum, Link, Offload, Receiver, Refused, Traffic};
+pub use outgoing::Outgoing;
 pub use send::{Unsent, Way, send, way_to};
 
 /// The number of the first interface: 1 is the loopback device's.
@@ -67,8 +71,12 @@ struct AbovePlace(&'static dyn Above);
 
 /// What is above all interfaces.
 pub trait Above: Sync {
-    /// A packet has come for this machine, or for all: whether somebody takes it. `whole` is its bytes, or those of its first fragment.
-    fn receive(&self, packet: &Packet<'_>, whole: &[u8], from: &'static Interface, cx: &Cx) -> bool;
+    /// A packet has come for this machine, or for all: whether somebody takes it. `whole` is its bytes, or those of its first fragment; `checksum` says whether that of TCP or UDP must be looked at.
+    fn receive(&self, packet: &Packet<'_>, whole: &[u8], checksum: Checksum, from: &'static Interface, cx: &Cx)
+    -> bool;
+
+    /// A card that had no room has some again.
+    fn has_room(&self, cx: &Cx);
 }
 
 /// A network card with addresses.
@@ -81,6 +89,8 @@ pub struct Interface {
     state: SpinLock<State>,
     /// Where its task waits.
     news: WaitList,
+    /// Memory for packets in the making that nobody uses just now.
+    spare: SpinLock<Vec<Vec<u8>>>,
 }
 
 struct State {
@@ -148,6 +158,8 @@ impl Interface {
                 lease: None,
             }),
             news: WaitList::new(),
+            // One that is there where there is no memory any more.
+            spare: SpinLock::new(vec![outgoing::memory().unwrap_or_default()]),
         }
     }
 

@@ -11,7 +11,7 @@ use tcpip::ethernet::{self, EtherType, HEADER_BYTES, HardwareAddress};
 use tcpip::ip::{Audience, IpHeader, RouteTable, protocol};
 use tcpip::neighbour::{ARP_BYTES, Arp, HOP_LIMIT, LONGEST_NDISC, Ndisc, Question, Resolution, solicited_node};
 
-use super::{Interface, ROUTES, State, all, now};
+use super::{Interface, Offload, ROUTES, State, all, now};
 
 /// Why a packet was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl Interface {
     pub(super) fn send_arp(&self, arp: &Arp, to: HardwareAddress, cx: &Cx) {
         let mut frame = vec![0; HEADER_BYTES + ARP_BYTES];
         if arp.emit(&mut frame[HEADER_BYTES..]).is_ok() {
-            self.send_frame_of(EtherType::Arp, to, frame, cx);
+            self.send_frame_of(EtherType::Arp, to, &mut frame, &Offload::default(), cx);
         }
     }
 
@@ -189,16 +189,34 @@ impl Interface {
     }
 
     /// Sends an IP packet, before which there is room for the frame's header.
-    pub(super) fn send_frame(&self, to: HardwareAddress, frame: Vec<u8>, cx: &Cx) -> Result<(), Unsent> {
+    pub(super) fn send_frame(&self, to: HardwareAddress, mut frame: Vec<u8>, cx: &Cx) -> Result<(), Unsent> {
+        self.send_frame_with(to, &mut frame, &Offload::default(), cx)
+    }
+
+    /// Sends an IP packet of which something is left to the card.
+    pub(super) fn send_frame_with(
+        &self,
+        to: HardwareAddress,
+        frame: &mut [u8],
+        offload: &Offload,
+        cx: &Cx,
+    ) -> Result<(), Unsent> {
         let kind = match frame.get(HEADER_BYTES).map(|first| first >> 4) {
             Some(6) => EtherType::Ipv6,
             _ => EtherType::Ipv4,
         };
-        if self.send_frame_of(kind, to, frame, cx) { Ok(()) } else { Err(Unsent::NoRoom) }
+        if self.send_frame_of(kind, to, frame, offload, cx) { Ok(()) } else { Err(Unsent::NoRoom) }
     }
 
-    fn send_frame_of(&self, kind: EtherType, to: HardwareAddress, mut frame: Vec<u8>, cx: &Cx) -> bool {
-        ethernet::emit(&mut frame, to, self.hardware(), kind).is_ok() && self.card.send(&frame, cx).is_ok()
+    fn send_frame_of(
+        &self,
+        kind: EtherType,
+        to: HardwareAddress,
+        frame: &mut [u8],
+        offload: &Offload,
+        cx: &Cx,
+    ) -> bool {
+        ethernet::emit(frame, to, self.hardware(), kind).is_ok() && self.card.send(frame, offload, cx).is_ok()
     }
 }
 
