@@ -57,7 +57,7 @@ classes! {
         /// A mount of a tree that is nowhere, which a descriptor has.
         Mount = Cost::eager(6_000),
         /// A connection with another machine, with full buffers: it is reset.
-        Connection = Cost::eager(40_000),
+        Connection = Cost::eager(60_000),
     }
 }
 

@@ -8,8 +8,8 @@ use tcpip::Checksum;
 
 use super::super::pci::{Doorbell, Transport};
 use super::super::queue::{Broken, Queue, Segment};
-use super::header::{HEADER_BYTES, Said};
-use super::{JOINS, MOST_FRAME, SPREADS};
+use super::header::{Agreed, HEADER_BYTES, Said};
+use super::{JOINS, LEAVES, MOST_FRAME, SPREADS};
 
 /// Bytes of a buffer.
 pub(super) const BUFFER_BYTES: usize = 2048;
@@ -23,8 +23,7 @@ pub(super) struct Coming {
     pub queue: Queue<()>,
     memory: DmaCoherent,
     bell: Doorbell,
-    may_join: bool,
-    may_spread: bool,
+    agreed: Agreed,
 }
 
 impl Coming {
@@ -34,8 +33,12 @@ impl Coming {
         let pages = (queue.slots() * BUFFER_BYTES).div_ceil(PAGE_SIZE);
         let order = pages.next_power_of_two().trailing_zeros() as u8;
         let memory = DmaCoherent::new(transport.domain(), order)?;
-        let (may_join, may_spread) = (transport.has(JOINS), transport.has(SPREADS));
-        let mut coming = Coming { queue, memory, bell, may_join, may_spread };
+        let agreed = Agreed {
+            leaves_checksums: transport.has(LEAVES),
+            joins: transport.has(JOINS),
+            spreads: transport.has(SPREADS),
+        };
+        let mut coming = Coming { queue, memory, bell, agreed };
         while coming.queue.next_slot().is_some() {
             coming.push();
         }
@@ -84,7 +87,7 @@ impl Coming {
         }
         let mut header = [0; HEADER_BYTES];
         let Some(mut len) = self.take_buffer(frame, 0, &mut header)? else { return Ok(None) };
-        let said = Said::parse(&header, self.may_join, self.may_spread)?;
+        let said = Said::parse(&header, &self.agreed)?;
         if said.buffers > MOST_OF_FRAME {
             return Err(Broken);
         }

@@ -36,6 +36,16 @@ pub(super) fn write(offload: &Offload) -> [u8; HEADER_BYTES] {
     header
 }
 
+/// What was agreed on of frames that come.
+pub(super) struct Agreed {
+    /// The device may leave checksums to who gets them, or say that they are right.
+    pub leaves_checksums: bool,
+    /// It may join segments of TCP.
+    pub joins: bool,
+    /// It may use several buffers for one frame.
+    pub spreads: bool,
+}
+
 /// What a header of a frame that has come says.
 pub(super) struct Said {
     /// In how many buffers it lies.
@@ -47,23 +57,24 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// Reads a header, from a device that may join segments, and use several buffers for one frame, or not.
+    /// Reads a header, from a device with which some things were agreed on, or not.
     ///
     /// # Errors
     /// It says what was not agreed on.
-    pub fn parse(header: &[u8; HEADER_BYTES], may_join: bool, may_spread: bool) -> Result<Said, Broken> {
+    pub fn parse(header: &[u8; HEADER_BYTES], agreed: &Agreed) -> Result<Said, Broken> {
         let word = |at: usize| usize::from(u16::from_le_bytes([header[at], header[at + 1]]));
         let is_known = match header[1] & !WITH_ECN {
             NOTHING => true,
-            JOINED_V4 | JOINED_V6 => may_join,
+            JOINED_V4 | JOINED_V6 => agreed.joins,
             _ => false,
         };
-        let buffers = if may_spread { word(10) } else { 1 };
+        let buffers = if agreed.spreads { word(10) } else { 1 };
         if !is_known || buffers == 0 {
             return Err(Broken);
         }
-        let needs_checksum = header[0] & NEEDS_CHECKSUM != 0;
-        let is_trusted = header[0] & (NEEDS_CHECKSUM | IS_RIGHT) != 0;
+        let flags = if agreed.leaves_checksums { header[0] } else { 0 };
+        let needs_checksum = flags & NEEDS_CHECKSUM != 0;
+        let is_trusted = flags & (NEEDS_CHECKSUM | IS_RIGHT) != 0;
         Ok(Said {
             buffers,
             checksum: if is_trusted { Checksum::Trust } else { Checksum::Verify },

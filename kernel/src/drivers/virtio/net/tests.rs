@@ -169,6 +169,12 @@ fn long_frames_come_in_several_buffers() {
             assert_eq!(kept.0.lock().unwrap().pop().unwrap(), frame);
             assert_eq!(kept.1.lock().unwrap().pop(), Some(Checksum::Trust));
         }
+        // Nothing was agreed on.
+        let (registers_of_plain, plain) = plug(&[64, 64]);
+        plain.unwrap().lead_to(kept);
+        let frame = [said(3, 0, [34, 16], 1), std::vec![5; 60]].concat();
+        assert!(registers_of_plain.ring(0).answer(&frame, frame.len() as u32) && serve(&plain.unwrap(), cx));
+        assert_eq!(kept.1.lock().unwrap().pop(), Some(Checksum::Verify));
         let plain = [said(0, 0, [0, 0], 1), std::vec![5; 60]].concat();
         assert!(coming.answer(&plain, plain.len() as u32) && serve(&card, cx));
         assert_eq!(kept.1.lock().unwrap().pop(), Some(Checksum::Verify));
