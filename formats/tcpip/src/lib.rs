@@ -30,7 +30,7 @@ pub mod tcp;
 mod time;
 pub mod udp;
 
-pub use checksum::{Checksum, OutgoingChecksum};
+pub use checksum::{Checksum, OutgoingChecksum, complete as complete_checksum};
 pub use siphash::Key;
 pub use time::{Duration, Instant};
 

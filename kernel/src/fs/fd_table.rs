@@ -53,16 +53,24 @@ pub fn set_most_descriptors(count: usize) -> Result<()> {
 /// How long descriptions have been destroyed in one go.
 struct Pace {
     ended: usize,
+    why: Leaving,
     time_slice: TimeSlice,
 }
 
-impl Default for Pace {
-    fn default() -> Self {
-        Pace { ended: 0, time_slice: TimeSlice::of_end() }
-    }
+/// Why descriptors are closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// A program has closed them, or ends.
+    InOrder,
+    /// All of the group is killed to which who has them belongs.
+    InKill,
 }
 
 impl Pace {
+    fn new(why: Leaving) -> Self {
+        Pace { ended: 0, why, time_slice: TimeSlice::of_end() }
+    }
+
     /// Others have their turn if it is time.
     fn pause_async(&mut self, cx: &mut Cx) {
         if self.time_slice.is_over() {
@@ -80,6 +88,9 @@ impl Pace {
             closed.destroy_async(cx, |open, cx| {
                 fasync::end(open, name, cx);
                 open.tell_end(cx);
+                if self.why == Leaving::InKill {
+                    open.file.note_kill(cx);
+                }
                 while open.file.release(cx) {
                     self.pause_async(cx);
                 }
@@ -174,9 +185,9 @@ impl FileTable {
     #[inline]
     pub fn end_async(cx: &mut Cx, closed: Dying<OpenFile>) {
         if notify::is_anything_watched() {
-            notify::end_told_async(cx, closed, |cx, closed| Pace::default().end_async(cx, closed));
+            notify::end_told_async(cx, closed, |cx, closed| Pace::new(Leaving::InOrder).end_async(cx, closed));
         } else if closed.get(cx).has_parts {
-            Pace::default().end_async(cx, closed);
+            Pace::new(Leaving::InOrder).end_async(cx, closed);
         } else {
             closed.destroy_unseen(cx, OpenFile::end_is_unseen);
         }
@@ -249,9 +260,9 @@ impl FileTable {
 
     /// Gives up a share in a table. If it was the last, all its descriptors are closed that somebody else may see closed, one after the other, and others have their turn in
     /// between. The rest, if it is much, is [left](super::table_remains).
-    pub fn leave_async(cx: &mut Cx, share: StrongRc<FileTable>) {
+    pub fn leave_async(cx: &mut Cx, share: StrongRc<FileTable>, why: Leaving) {
         share.destroy_unseen_async(cx, |table, cx| {
-            let mut pace = Pace::default();
+            let mut pace = Pace::new(why);
             let mut at = 0;
             loop {
                 let mut handles = table.handles.lock(cx);
@@ -295,7 +306,7 @@ impl FileTable {
         flags: FdFlags,
     ) -> Result<()> {
         let mut at = *range.start() as usize;
-        let mut pace = Pace::default();
+        let mut pace = Pace::new(Leaving::InOrder);
         let mut time_slice = TimeSlice::default();
         loop {
             let files = me.files(cx)?;

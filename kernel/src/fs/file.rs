@@ -273,6 +273,9 @@ pub trait File: Any + Send + Sync {
         false
     }
 
+    /// Its last owner was killed with all of its group: what would go on when the file is gone (a connection that is still to be closed in order) ends with it. [`release`](Self::release) comes next.
+    fn note_kill(&self, _cx: &Cx) {}
+
     /// Whether `other` is the other end of the pair that it is of, and neither has become anything else since.
     fn is_other_end_of(&self, _other: &(dyn File + 'static), _cx: &Cx) -> bool {
         false

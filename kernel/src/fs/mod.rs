@@ -71,7 +71,7 @@ pub use devices::{DeviceNode, Driver, OpenDevice, open_device};
 pub use executable::Executable;
 pub use extents::{Extent, NextExtent};
 pub use fd_install::{ParkedFd, ReservedFd, descriptor_limit, reserve_fd};
-pub use fd_table::{FdFlags, FileTable, most_descriptors, set_most_descriptors};
+pub use fd_table::{FdFlags, FileTable, Leaving, most_descriptors, set_most_descriptors};
 pub use file::{Events, FILE_MAX, File, Lseek, OpenFile, OpenFlags, look_for_closed};
 pub use file_end::FileEnd;
 pub use file_system::{Capacity, FileSystem, Kept, WrittenFirst, next_device};

@@ -96,6 +96,12 @@ pub trait Source {
     /// A fault on the first; ENOBUFS.
     fn take(&mut self, most: usize) -> Step<Vec<u8>>;
 
+    /// Takes as many of them as there are and fit: how many.
+    ///
+    /// # Errors
+    /// A fault on the first.
+    fn fill(&mut self, bytes: &mut [u8]) -> Step<usize>;
+
     /// Moves up to `most` of them into a queue that has memory for so many: how many.
     ///
     /// # Errors
@@ -141,15 +147,17 @@ impl Source for Reader<'_> {
     fn take(&mut self, most: usize) -> Step<Vec<u8>> {
         let mut bytes = room_for(most.min(Reader::remaining(self)))?;
         bytes.resize(most.min(Reader::remaining(self)), 0);
+        let copied = self.fill(&mut bytes)?;
+        bytes.truncate(copied);
+        Ok(bytes)
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Step<usize> {
         let before = Reader::remaining(self);
-        let outcome = self.read(&mut bytes);
-        let copied = before - Reader::remaining(self);
-        match outcome {
-            Err(fault) if copied == 0 => Err(fault.into()),
-            _ => {
-                bytes.truncate(copied);
-                Ok(bytes)
-            }
+        let outcome = self.read(bytes);
+        match (outcome, before - Reader::remaining(self)) {
+            (Err(fault), 0) => Err(fault.into()),
+            (_, copied) => Ok(copied),
         }
     }
 
@@ -182,6 +190,13 @@ impl Source for Gather<'_> {
         let most = most.min(self.remaining());
         let mut bytes = room_for(most)?;
         bytes.resize(most, 0);
+        let taken = self.fill(&mut bytes)?;
+        bytes.truncate(taken);
+        Ok(bytes)
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Step<usize> {
+        let most = bytes.len().min(self.remaining());
         let mut taken = 0;
         let mut skip = self.done;
         for &piece in self.pieces {
@@ -201,9 +216,8 @@ impl Source for Gather<'_> {
                 Err(_) => break,
             }
         }
-        bytes.truncate(taken);
         self.done += taken;
-        Ok(bytes)
+        Ok(taken)
     }
 
     fn push_to(&mut self, ring: &mut Ring, most: usize) -> Step<usize> {

@@ -10,7 +10,7 @@ use super::thread_group::{CHILDREN_AT_A_TIME, Notable};
 use super::{Continuation, Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, Thread, freezer, session, stop};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{FileTable, FsContext};
+use crate::fs::{FileTable, FsContext, Leaving};
 use crate::futex;
 use crate::memory::AddressSpace;
 use crate::reboot;
@@ -76,7 +76,8 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     sched::work_at_ends(tasks::current(cx));
     // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.
     if let Some(files) = held.files {
-        FileTable::leave_async(cx, files);
+        let is_killed = me.process(cx).is_ok_and(|process| process.was_told(cx));
+        FileTable::leave_async(cx, files, if is_killed { Leaving::InKill } else { Leaving::InOrder });
     }
     if let Some(space) = held.space {
         AddressSpace::give_up_async(space, cx);

@@ -378,6 +378,11 @@ impl Process {
         }
     }
 
+    /// Whether a kill of a group in which it is has told it to end.
+    pub fn was_told(&self, cx: &impl NoSuspend) -> bool {
+        self.membership.lock(cx).told != 0
+    }
+
     /// Whether its group, or one above that, freezes.
     pub(super) fn is_to_freeze(&self, cx: &impl NoSuspend) -> bool {
         cgroup::any_freezes() && self.control_group(cx).is_some_and(|group| group.is_to_freeze(cx))

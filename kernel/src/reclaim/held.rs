@@ -56,6 +56,8 @@ classes! {
         Unread = Cost::eager(9_000),
         /// A mount of a tree that is nowhere, which a descriptor has.
         Mount = Cost::eager(6_000),
+        /// A connection with another machine, with full buffers: it is reset.
+        Connection = Cost::eager(60_000),
     }
 }
 

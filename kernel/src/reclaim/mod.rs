@@ -12,6 +12,7 @@
 //! | an epoll set | what it watches | `set` |
 //! | an inotify instance | what it watches, what nobody has read | `state` |
 //! | a socket's inbox | messages, descriptors in them, connections that were not accepted | `inbox` |
+//! | a connection with another machine | itself | `state` |
 //!
 //! What has no class takes the same time however much it is: pages, page tables, anonymous VMAs, and the pages of files (see [`crate::memory::remains`]).
 //!
@@ -53,6 +54,8 @@ pub type OfInbox = Holdings<{ Held::Socket as usize }, 3>;
 pub type OfInotify = Holdings<{ Held::Watch as usize }, 2>;
 /// What an epoll set watches.
 pub type OfEpollSet = Holdings<{ Held::EpollItem as usize }, 1>;
+/// A connection with another machine.
+pub type OfConnection = Holdings<{ Held::Connection as usize }, 1>;
 /// The mounts of a tree that is nowhere.
 pub type OfMountTree = Holdings<{ Held::Mount as usize }, 1>;
 

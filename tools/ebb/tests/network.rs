@@ -1,8 +1,9 @@
 //! Guests on QEMU's own network: what they reach, and what reaches them.
 //! These tests start machines: see `command.rs`.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -145,4 +146,77 @@ fn a_program_gets_an_address_by_packets_of_its_own() {
     let script = "printf '#!/bin/sh\n[ $1 != bound ] || ip addr add $ip/24 dev eth0 && echo $1 $ip $router\n' >/tmp/s; chmod +x /tmp/s; \
         ip addr flush dev eth0; udhcpc -i eth0 -n -q -s /tmp/s 2>/dev/null && ping -c 1 -W 5 10.0.2.2 >/dev/null && echo there";
     assert_eq!(said(&[], script).lines().last(), Some("there"));
+}
+
+/// A C program of `user/network`, in a directory of its own that the guest can have.
+fn program(name: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../user/network/{name}.c"));
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-static", "-O1", "-Wall", "-o"]).args([&directory.path().join(name), &source]);
+    assert!(compiler.status().expect("gcc is installed").success());
+    directory
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn the_kill_of_a_group_resets_its_connections_and_gives_back_what_they_held() {
+    const COUNT: usize = 100;
+    let directory = program("crowd");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // More than anybody on the way takes, so that all buffers are full, and closing is no end in order.
+    let (tell, told) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        for _ in 0..COUNT {
+            let (mut stream, _) = listener.accept().unwrap();
+            let tell = tell.clone();
+            thread::spawn(move || {
+                let _ = stream.set_write_timeout(Some(Duration::from_secs(60)));
+                let bytes = vec![7; 1 << 16];
+                let error = (0..256).find_map(|_| stream.write_all(&bytes).err());
+                let _ = tell.send(error.map(|error| error.kind()));
+            });
+        }
+    });
+    let script = format!(
+        "mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null; cd /sys/fs/cgroup; echo +reclaim >cgroup.subtree_control
+        mkdir job; empty=$(cat job/reclaim.current)
+        sh -c 'echo $$ >job/cgroup.procs; exec /v/crowd 10.0.2.2 {port} {COUNT}' >/tmp/out &
+        until grep -q ready /tmp/out; do sleep 1; done; sleep 2
+        grep ^connection job/reclaim.stat | cut -d ' ' -f 2
+        before=$(sed -n 's/MemFree: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo)
+        echo 1 >job/cgroup.kill; while grep -q 'populated 1' job/cgroup.events; do :; done
+        after=$(sed -n 's/MemFree: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo)
+        [ $(cat job/reclaim.current) = $empty ] && echo charges are back
+        [ $after -gt $((before + 8 * {COUNT})) ] && echo memory is back
+        wc -l </proc/net/tcp"
+    );
+    let volume = format!("{}:/v", directory.path().display());
+    let said = said(&["--volume", &volume], &script);
+    assert_eq!(said, format!("{COUNT}\ncharges are back\nmemory is back\n1\n"));
+    for _ in 0..COUNT {
+        let error = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert!(matches!(error, Some(ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)), "{error:?}");
+    }
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn options_do_for_connections_with_other_machines_what_they_do_on_linux() {
+    let directory = program("options");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    thread::spawn(move || {
+        let mut streams = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept() {
+            let _ = stream.write_all(b"x");
+            streams.push(stream);
+        }
+    });
+    let linux = Command::new(directory.path().join("options")).args(["127.0.0.1", &port]).output().unwrap();
+    let volume = format!("{}:/v", directory.path().display());
+    let ebb = said(&["--volume", &volume], &format!("/v/options 10.0.2.2 {port}"));
+    assert_eq!(ebb, String::from_utf8(linux.stdout).unwrap());
+    assert!(!ebb.contains(": no") && ebb.lines().count() > 30, "{ebb}");
 }

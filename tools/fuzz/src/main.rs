@@ -6,12 +6,14 @@
 //! - `packets`: frames with wrong numbers for the protocols of the network ([`packets`]), in this process;
 //! - `stress`: all kinds of work on all cores against each other (`user/stress`), whose outcome must be right;
 //! - `exhaust`: programs that take until there is no more (`user/fuzz/exhaust.c`), in machines of several sizes;
+//! - `link`: bytes to a guest and back, over a link that damages frames ([`link`]), all of which must come back;
 //! - `kills`: random workloads in control groups, which are killed (`user/kills`): no kill may take longer than was charged for it;
 //! - without a subcommand: some of each.
 
 #![forbid(unsafe_code)]
 
 mod archives;
+mod link;
 mod packets;
 mod random;
 mod runs;
@@ -87,6 +89,8 @@ enum What {
         #[arg(default_value_t = 2_000_000)]
         count: u32,
     },
+    /// Bytes to a guest and back over a link that loses, doubles, delays, reorders and changes frames; not among those that run without a subcommand.
+    Link(link::Link),
     /// Changed initial file systems.
     Archives {
         /// How many.
@@ -137,6 +141,7 @@ fn run(arguments: CommandLine) -> Result<u32> {
             What::Stress { seconds, families } => runs::stress(&machines, arguments.seed, seconds, &families)?,
             What::Kills(kills) => runs::kills(&machines, arguments.seed, &kills)?,
             What::Packets { count } => packets::feed_all(arguments.seed, count),
+            What::Link(link) => link::run(&kernel, cpus, arguments.seed, &link, directory.path())?,
             What::Archives { count } => archives::boot_all(&machines, arguments.seed, count)?,
         };
     }

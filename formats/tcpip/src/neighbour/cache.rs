@@ -153,17 +153,33 @@ impl<P> NeighbourCache<P> {
         Ok(&mut self.entries[index])
     }
 
+    /// The device to which a packet to a neighbour goes, if that is known; else nothing changes.
+    pub fn resolve_known(&mut self, now: Instant, address: IpAddr) -> Option<HardwareAddress> {
+        let index = self.find(address).ok()?;
+        let entry = &mut self.entries[index];
+        match entry.state {
+            Reachability::Reachable | Reachability::Delay | Reachability::Probe | Reachability::Permanent => {}
+            Reachability::Stale => (entry.state, entry.until) = (Reachability::Delay, Some(now + DELAY)),
+            Reachability::Incomplete | Reachability::Failed => return None,
+        }
+        entry.used = now;
+        Some(entry.hardware)
+    }
+
     /// What is to become of a packet to a neighbour.
     pub fn resolve(&mut self, now: Instant, address: IpAddr, packet: P) -> Resolution<P> {
+        if let Some(hardware) = self.resolve_known(now, address) {
+            return Resolution::Send(hardware, packet);
+        }
         let most_waiting = self.limits.waiting.max(1);
         let Ok(entry) = self.find_or_add(now, address) else { return Resolution::Unreachable(packet) };
         entry.used = now;
         match entry.state {
-            Reachability::Reachable | Reachability::Delay | Reachability::Probe | Reachability::Permanent => {
-                return Resolution::Send(entry.hardware, packet);
-            }
-            Reachability::Stale => {
-                (entry.state, entry.until) = (Reachability::Delay, Some(now + DELAY));
+            Reachability::Reachable
+            | Reachability::Delay
+            | Reachability::Probe
+            | Reachability::Stale
+            | Reachability::Permanent => {
                 return Resolution::Send(entry.hardware, packet);
             }
             Reachability::Failed if entry.until.is_some_and(|until| until > now) => {

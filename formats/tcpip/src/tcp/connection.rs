@@ -227,8 +227,7 @@ impl Connection {
     fn new(now: Instant, opening: &Opening, state: State) -> Self {
         let Opening { endpoints, sequence, timestamp_offset, mtu, settings } = *opening;
         let mtu = mtu.max(endpoints.headers_bytes() + 64);
-        let largest = settings.receive_limit.max(settings.receive_initial);
-        let scale = (0..14).find(|&scale| largest >> scale <= usize::from(u16::MAX)).unwrap_or(14);
+        let scale = settings.window_scale();
         let sending = Sending {
             origin: Origin(sequence),
             stream: Stream::new(START + 1),

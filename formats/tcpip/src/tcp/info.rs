@@ -1,6 +1,6 @@
 //! [`Info`]: what can be told of a connection, for `TCP_INFO` and for tests.
 
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 
 use super::connection::{Connection, Phase, State};
 use super::sequence::START;
@@ -11,8 +11,11 @@ pub(super) struct Counts {
     pub segments_in: u64,
     pub segments_out: u64,
     pub retransmitted: u64,
+    pub retransmissions: u32,
+    pub data_segments_in: u32,
+    pub data_segments_out: u32,
     pub lost: u64,
-    pub duplicates: u64,
+    pub duplicates: u32,
 }
 
 /// What `TCP_INFO` tells.
@@ -23,6 +26,16 @@ pub struct Info {
     pub state: State,
     /// Time-outs in a row.
     pub backoff: u8,
+    /// Time-outs and probes without any answer.
+    pub unanswered: u8,
+    /// When data was sent last.
+    pub last_sent: Instant,
+    /// When a segment came last.
+    pub last_heard: Instant,
+    /// Bytes of the largest packet that the path takes, as far as is known.
+    pub mtu: usize,
+    /// The MSS that was offered to the peer.
+    pub offered_mss: usize,
     /// Whether losses are being repaired.
     pub is_recovering: bool,
     /// What was agreed: SACK, time stamps, and the shifts of windows that are sent and received.
@@ -71,12 +84,18 @@ pub struct Info {
     pub segments_in: u64,
     /// Segments that were sent.
     pub segments_out: u64,
+    /// Segments with data that came.
+    pub data_segments_in: u32,
+    /// Segments with data that were sent.
+    pub data_segments_out: u32,
+    /// Segments that were sent again.
+    pub retransmissions: u32,
     /// Bytes that were sent again.
     pub bytes_retransmitted: u64,
     /// Bytes that were believed lost, over all.
     pub bytes_lost: u64,
     /// D-SACKs that came: something was sent again for nothing.
-    pub duplicates: u64,
+    pub duplicates: u32,
     /// Whether reordering was seen.
     pub is_reordering_seen: bool,
 }
@@ -88,6 +107,11 @@ impl Connection {
         Info {
             state: self.state,
             backoff: self.timers.backoff,
+            unanswered: self.timers.unanswered,
+            last_sent: sending.last_sent,
+            last_heard: self.timers.heard,
+            mtu: self.mtu,
+            offered_mss: usize::from(self.receive_mss()),
             is_recovering: self.phase != Phase::Open,
             sack: self.sack,
             timestamps: self.stamps.is_some(),
@@ -103,7 +127,7 @@ impl Connection {
             in_flight: sending.board.in_flight(),
             lost: sending.board.lost(),
             sacked: sending.board.sacked(),
-            unsent: sending.written.saturating_sub(sending.next) as usize,
+            unsent: self.unsent_bytes(),
             congestion_window: self.congestion.window(),
             slow_start_threshold: self.congestion.threshold(),
             send_window: sending.window,
@@ -112,6 +136,9 @@ impl Connection {
             bytes_received: receiving.next.saturating_sub(START + 1 + u64::from(self.is_peer_done())),
             segments_in: self.counts.segments_in,
             segments_out: self.counts.segments_out,
+            data_segments_in: self.counts.data_segments_in,
+            data_segments_out: self.counts.data_segments_out,
+            retransmissions: self.counts.retransmissions,
             bytes_retransmitted: self.counts.retransmitted,
             bytes_lost: self.counts.lost,
             duplicates: self.counts.duplicates,

@@ -42,6 +42,8 @@ impl Connection {
     /// Takes in a segment that is for this connection. Call [`transmit`](Connection::transmit) after it.
     pub fn on_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Verdict {
         self.counts.segments_in += 1;
+        self.counts.data_segments_in =
+            self.counts.data_segments_in.wrapping_add(u32::from(!segment.payload.is_empty()));
         match self.state {
             State::Closed => segment.reset().map_or(Verdict::Taken, Verdict::Reply),
             State::SynSent => self.on_segment_in_syn_sent(now, segment),
@@ -356,11 +358,17 @@ impl Connection {
     }
 
     /// ICMP says that the peer cannot be reached, of a packet with the number `sequence`. It ends a connection that is being opened, and is else told if that times
-    /// out (RFC 5461).
-    pub fn on_unreachable(&mut self, error: Error, sequence: u32) {
-        if !self.is_in_network(sequence) {
-            return;
+    /// out (RFC 5461). Whether it is believed: numbers that are not in the network are not (RFC 5927).
+    pub fn on_unreachable(&mut self, error: Error, sequence: u32) -> bool {
+        let is_believed = self.is_in_network(sequence);
+        if is_believed {
+            self.note_unreachable(error);
         }
+        is_believed
+    }
+
+    /// The same, as the owner's own device says it.
+    pub fn note_unreachable(&mut self, error: Error) {
         match self.state {
             State::SynSent => self.end(Some(error)),
             State::SynReceived | State::Established | State::CloseWait => self.soft_error = Some(error),

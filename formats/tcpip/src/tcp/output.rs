@@ -85,6 +85,20 @@ impl Connection {
         }
     }
 
+    /// Whether [`transmit`](Connection::transmit) may have anything to give. It says no where that is certain, and so saves the caller the preparations.
+    pub fn may_transmit(&self) -> bool {
+        let due = &self.due;
+        let sending = &self.sending;
+        let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
+        due.ack
+            || due.probe
+            || due.tail_probe
+            || due.reset
+            || is_opening
+            || sending.board.lost() > 0
+            || self.end_of_stream() > sending.next
+    }
+
     /// The options of every segment after the SYN.
     fn options(&mut self, now: Instant) -> Options {
         let timestamps = self.stamps.map(|stamps| Timestamps { value: self.stamp_clock(now), echo: stamps.recent });
@@ -156,6 +170,7 @@ impl Connection {
             self.timers.base = now;
         } else {
             self.sending.board.retransmitted(START, START + 1, now);
+            self.counts.retransmissions = self.counts.retransmissions.wrapping_add(1);
         }
         let is_answer = self.state == State::SynReceived;
         let options = Options {
@@ -330,6 +345,12 @@ impl Connection {
         }
         self.sending.last_sent = now;
         let payload = self.segment_payload();
+        let segments = (end - start).div_ceil(payload as u64);
+        self.counts.data_segments_out = self.counts.data_segments_out.wrapping_add(segments as u32);
+        self.counts.segments_out += segments - 1;
+        if is_again {
+            self.counts.retransmissions = self.counts.retransmissions.wrapping_add(segments as u32);
+        }
         let options = self.options(now);
         let mut header = self.header(start, options);
         let sending = &mut self.sending;

@@ -162,6 +162,21 @@ impl Connection {
         self.sending.written.saturating_sub(self.sending.una.max(START + 1)) as usize
     }
 
+    /// Bytes that were written and were never sent (`SIOCOUTQNSD`).
+    pub fn unsent_bytes(&self) -> usize {
+        self.sending.written.saturating_sub(self.sending.next.max(START + 1)) as usize
+    }
+
+    /// What came is acknowledged now, if it is not (`TCP_QUICKACK`).
+    pub fn acknowledge_now(&mut self) {
+        self.due.ack |= self.timers.delayed_ack.take().is_some();
+    }
+
+    /// Acknowledgments wait for more to come, or for data to go with, also at the beginning (`TCP_QUICKACK` of zero).
+    pub fn acknowledge_later(&mut self) {
+        self.receiving.quick = 0;
+    }
+
     /// The peer can send more: tells it so if that is worth a segment (when the window becomes twice what it is).
     fn offer_more(&mut self) {
         if self.is_peer_done() || matches!(self.state, State::SynSent | State::SynReceived | State::Closed) {

@@ -44,6 +44,14 @@ pub struct Settings {
     pub time_wait: Duration,
 }
 
+impl Settings {
+    /// The shift of windows that a connection with these settings offers (RFC 7323, section 2).
+    pub fn window_scale(&self) -> u8 {
+        let largest = self.receive_limit.max(self.receive_initial);
+        (0..14).find(|&scale| largest >> scale <= usize::from(u16::MAX)).unwrap_or(14)
+    }
+}
+
 impl Default for Settings {
     /// As Linux's defaults.
     fn default() -> Self {

@@ -18,7 +18,7 @@ const KEPT_SLOTS: usize = 4;
 pub(crate) struct Stream {
     /// The position of the first byte of the first chunk, or of the next one; a multiple of a chunk's bytes.
     base: u64,
-    /// An empty one is not allocated.
+    /// Each as long as what was written of it; one without capacity is not allocated.
     chunks: VecDeque<Vec<u8>>,
     /// How many chunks are allocated.
     allocated: usize,
@@ -43,6 +43,20 @@ impl Stream {
         Some(((offset / CHUNK_BYTES as u64) as usize, (offset % CHUNK_BYTES as u64) as usize))
     }
 
+    /// The chunk in a slot, which is allocated if it is not.
+    fn chunk(&mut self, slot: usize) -> Result<&mut Vec<u8>, OutOfMemory> {
+        if slot >= self.chunks.len() {
+            self.chunks.try_reserve(slot + 1 - self.chunks.len()).map_err(|_| OutOfMemory)?;
+            self.chunks.resize_with(slot + 1, Vec::new);
+        }
+        let chunk = &mut self.chunks[slot];
+        if chunk.capacity() == 0 {
+            chunk.try_reserve_exact(CHUNK_BYTES).map_err(|_| OutOfMemory)?;
+            self.allocated += 1;
+        }
+        Ok(chunk)
+    }
+
     /// Room for bytes from a position: at least one, at most `most`, and only to the end of a chunk. It is empty for a position before those kept.
     ///
     /// # Errors
@@ -50,17 +64,11 @@ impl Stream {
     /// There is no memory.
     pub fn room(&mut self, at: u64, most: usize) -> Result<&mut [u8], OutOfMemory> {
         let Some((slot, within)) = self.place(at) else { return Ok(&mut []) };
-        if slot >= self.chunks.len() {
-            self.chunks.try_reserve(slot + 1 - self.chunks.len()).map_err(|_| OutOfMemory)?;
-            self.chunks.resize_with(slot + 1, Vec::new);
-        }
-        let chunk = &mut self.chunks[slot];
-        if chunk.is_empty() {
-            chunk.try_reserve_exact(CHUNK_BYTES).map_err(|_| OutOfMemory)?;
-            chunk.resize(CHUNK_BYTES, 0);
-            self.allocated += 1;
-        }
+        let chunk = self.chunk(slot)?;
         let end = CHUNK_BYTES.min(within.saturating_add(most));
+        if chunk.len() < end {
+            chunk.resize(CHUNK_BYTES, 0);
+        }
         Ok(&mut chunk[within..end])
     }
 
@@ -71,23 +79,29 @@ impl Stream {
     /// There is no memory; a first part of the bytes may have been written.
     pub fn write(&mut self, mut at: u64, mut bytes: &[u8]) -> Result<(), OutOfMemory> {
         while !bytes.is_empty() {
-            let room = self.room(at, bytes.len())?;
-            let count = room.len();
-            if count == 0 {
-                break;
+            let Some((slot, within)) = self.place(at) else { break };
+            let count = bytes.len().min(CHUNK_BYTES - within);
+            let (now, later) = bytes.split_at(count);
+            let chunk = self.chunk(slot)?;
+            if chunk.len() == within {
+                // In order: nothing is written that is written again.
+                chunk.extend_from_slice(now);
+            } else {
+                let len = chunk.len().max(within + count);
+                chunk.resize(len, 0);
+                chunk[within..within + count].copy_from_slice(now);
             }
-            room.copy_from_slice(&bytes[..count]);
             at += count as u64;
-            bytes = &bytes[count..];
+            bytes = later;
         }
         Ok(())
     }
 
-    /// The bytes from a position on, at most so many and only to the end of a chunk; empty where nothing was written.
+    /// The bytes from a position on, at most so many and only to the end of what was written or of a chunk; empty where nothing was written.
     pub fn bytes(&self, at: u64, most: usize) -> &[u8] {
         let Some((slot, within)) = self.place(at) else { return &[] };
-        let Some(chunk) = self.chunks.get(slot).filter(|chunk| !chunk.is_empty()) else { return &[] };
-        &chunk[within..CHUNK_BYTES.min(within.saturating_add(most))]
+        let Some(chunk) = self.chunks.get(slot) else { return &[] };
+        chunk.get(within..chunk.len().min(within.saturating_add(most))).unwrap_or(&[])
     }
 
     /// Copies bytes from a position on. The part of `out` for which nothing was written stays as it is.
@@ -111,7 +125,7 @@ impl Stream {
             self.allocated = 0;
         }
         while !self.chunks.is_empty() && to >= self.base + CHUNK_BYTES as u64 {
-            self.allocated -= usize::from(self.chunks.pop_front().is_some_and(|chunk| !chunk.is_empty()));
+            self.allocated -= usize::from(self.chunks.pop_front().is_some_and(|chunk| chunk.capacity() > 0));
             self.base += CHUNK_BYTES as u64;
         }
         if self.chunks.is_empty() {

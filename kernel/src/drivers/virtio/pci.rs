@@ -5,7 +5,7 @@ use frame::dma::Domain;
 use frame::irq::IrqCx;
 use frame::pci::{Device, Interrupt, MmioWindow};
 
-use super::queue::{Features, MOST_DESCRIPTORS, Queue};
+use super::queue::{Features, MOST_DESCRIPTORS, MOST_SLOTS, Queue};
 
 /// Who makes virtual devices.
 const VENDOR: u16 = 0x1af4;
@@ -82,13 +82,22 @@ impl Transport {
     /// Claims the first device of that type (or of that number of the time before version 1, if it knows version 1 as well) that is free. Of the features of its type those in `wanted` are taken that it has.
     /// `None` if there is no such device; `Err` if it is one that cannot be used, and why.
     pub fn claim(kind: u16, old_number: u16, wanted: u64) -> Option<Result<Self, &'static str>> {
+        Self::claim_with(kind, old_number, |_| wanted)
+    }
+
+    /// The same, where it depends on what the device offers which features are wanted.
+    pub fn claim_with(
+        kind: u16,
+        old_number: u16,
+        wanted: impl FnOnce(u64) -> u64,
+    ) -> Option<Result<Self, &'static str>> {
         let device = Device::claim(|identity| {
             identity.vendor == VENDOR && (identity.device == FIRST_DEVICE + kind || identity.device == old_number)
         })?;
         Some(Self::open(device, wanted))
     }
 
-    fn open(device: Device, wanted: u64) -> Result<Self, &'static str> {
+    fn open(device: Device, wanted: impl FnOnce(u64) -> u64) -> Result<Self, &'static str> {
         let (mut common, mut notify, mut config, mut notify_multiplier) = (None, None, None, 0);
         for (_, place) in device.capabilities().filter(|(id, _)| *id == VENDOR_CAPABILITY) {
             let kind = (device.config(place) >> 24) as u8;
@@ -122,7 +131,7 @@ impl Transport {
     }
 
     /// Resets the device and agrees with it on features (3.1.1).
-    fn agree(&mut self, wanted: u64) -> Result<(), &'static str> {
+    fn agree(&mut self, wanted: impl FnOnce(u64) -> u64) -> Result<(), &'static str> {
         self.common.write(STATUS, 0_u8);
         let limit = frame::time::now() + RESET_LIMIT;
         while self.status() != 0 {
@@ -142,7 +151,7 @@ impl Transport {
             return Err("it does not know version 1");
         }
         self.offered = offered;
-        self.features = offered & (wanted | INDIRECT | EVENT_INDEX | VERSION_1 | ACCESS_PLATFORM);
+        self.features = offered & (wanted(offered) | INDIRECT | EVENT_INDEX | VERSION_1 | ACCESS_PLATFORM);
         for half in 0..2_u32 {
             self.common.write(DRIVER_FEATURE_SELECT, half);
             self.common.write(DRIVER_FEATURE, (self.features >> (32 * half)) as u32);
@@ -222,6 +231,17 @@ impl Transport {
 
     /// Sets queue `number` up, for requests of so many segments, of which the interrupt of entry `entry` (or [`NO_VECTOR`]) tells. `None` if the device has no such queue, or there is no memory.
     pub fn queue<T>(&self, number: u16, segments: usize, entry: u16) -> Option<(Queue<T>, Doorbell)> {
+        self.large_queue(number, segments, MOST_SLOTS, entry)
+    }
+
+    /// The same, for so many requests at a time.
+    pub fn large_queue<T>(
+        &self,
+        number: u16,
+        segments: usize,
+        most_slots: usize,
+        entry: u16,
+    ) -> Option<(Queue<T>, Doorbell)> {
         self.common.write(QUEUE_SELECT, number);
         let most: u16 = self.common.read(QUEUE_SIZE);
         if most == 0 || self.common.read::<u16>(QUEUE_ENABLE) != 0 {
@@ -230,7 +250,7 @@ impl Transport {
         let size = most.min(MOST_DESCRIPTORS);
         let size = if size.is_power_of_two() { size } else { size.next_power_of_two() / 2 };
         let features = Features { indirect: self.has(INDIRECT), event_index: self.has(EVENT_INDEX) };
-        let queue = Queue::new(size, segments, features, self.domain())?;
+        let queue = Queue::with_slots(size, segments, most_slots, features, self.domain())?;
         self.common.write(QUEUE_SIZE, size);
         self.common.write(QUEUE_VECTOR, entry);
         if self.common.read::<u16>(QUEUE_VECTOR) != entry {

@@ -19,8 +19,8 @@ const DESCRIPTOR: usize = 16;
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 const INDIRECT: u16 = 4;
-/// No more requests than this are under way at a time.
-const MOST_SLOTS: usize = 64;
+/// No more requests than this are under way at a time, where the driver does not say.
+pub const MOST_SLOTS: usize = 64;
 /// How many descriptors a slot has at most that has no table of its own.
 pub const DIRECT_DESCRIPTORS: usize = 34;
 /// How many descriptors a table has.
@@ -79,9 +79,15 @@ pub struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// A ring of `size` descriptors, a power of two up to [`MOST_DESCRIPTORS`], for requests of `segments` segments ([`DIRECT_DESCRIPTORS`] at most), or more where the device takes tables. `None` if there is no memory, or it
+    /// A ring of `size` descriptors, a power of two up to [`MOST_DESCRIPTORS`], for so many requests at most at a time, of `segments` segments ([`DIRECT_DESCRIPTORS`] at most), or more where the device takes tables. `None` if there is no memory, or it
     /// is too small to be of use.
-    pub fn new(size: u16, segments: usize, features: Features, domain: &'static Domain) -> Option<Self> {
+    pub fn with_slots(
+        size: u16,
+        segments: usize,
+        most_slots: usize,
+        features: Features,
+        domain: &'static Domain,
+    ) -> Option<Self> {
         if !size.is_power_of_two() || size > MOST_DESCRIPTORS {
             return None;
         }
@@ -95,7 +101,7 @@ impl<T> Queue<T> {
         let used_at = (available_at + 4 + 2 * entries + 2).next_multiple_of(4);
         let len = used_at + 4 + 8 * entries + 2;
         let order = len.div_ceil(PAGE_SIZE).next_power_of_two().trailing_zeros() as u8;
-        let count = (entries / width).min(MOST_SLOTS);
+        let count = (entries / width).min(most_slots);
         Some(Queue {
             memory: DmaCoherent::new(domain, order)?,
             domain,
@@ -228,11 +234,18 @@ impl<T> Queue<T> {
 
     /// Asks to be told of the next request that is done; whether one is by now, of which the device may not tell.
     pub fn ask_to_be_told(&mut self) -> bool {
+        self.ask_to_be_told_after(0)
+    }
+
+    /// Asks to be told when one more is done than so many; whether that is so by now, of which the device may not tell.
+    pub fn ask_to_be_told_after(&mut self, more: usize) -> bool {
         if self.features.event_index {
-            self.memory.store(self.available_at + 4 + 2 * usize::from(self.size), self.used);
+            let event = self.used.wrapping_add(more as u16);
+            self.memory.store(self.available_at + 4 + 2 * usize::from(self.size), event);
         }
         fence(Ordering::SeqCst);
-        self.has_done()
+        let done = self.memory.load::<u16>(self.used_at + 2).wrapping_sub(self.used);
+        usize::from(done) > more
     }
 
     /// Takes out what is under way: the device is cut off, or gone.
@@ -270,7 +283,7 @@ mod tests {
     fn queue(size: u16, features: Features) -> Queue<u64> {
         let domain = simulated::domain();
         simulated::allow(domain);
-        Queue::new(size, DIRECT_DESCRIPTORS, features, domain).unwrap()
+        Queue::with_slots(size, DIRECT_DESCRIPTORS, MOST_SLOTS, features, domain).unwrap()
     }
 
     fn ring<T>(queue: &Queue<T>) -> RingOfDevice {

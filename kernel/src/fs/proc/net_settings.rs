@@ -10,7 +10,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::net::inet::options::MOST_BUFFER;
 use crate::net::inet::ports::{FIRST_UNPRIVILEGED, ephemeral, set_ephemeral};
-use crate::net::inet::settings::{KEEP_COUNT_DEFAULT, KEEP_IDLE, KEEP_INTERVAL};
+use crate::net::inet::settings::{KEEP_COUNT_DEFAULT, KEEP_IDLE, KEEP_INTERVAL, SYN_COOKIES};
 use crate::net::{SOMAXCONN, inet, interface};
 
 /// A file with a number, which nobody changes.
@@ -116,7 +116,7 @@ const IPV4: &[Entry] = &[
     tunable!("tcp_keepalive_probes", KEEP_COUNT_DEFAULT),
     fixed!("tcp_syn_retries", 6),
     fixed!("tcp_synack_retries", 5),
-    fixed!("tcp_syncookies", 1),
+    tunable!("tcp_syncookies", SYN_COOKIES),
     fixed!("tcp_max_syn_backlog", 128),
     fixed!("tcp_max_tw_buckets", 16_384),
     fixed!("tcp_tw_reuse", 2),

@@ -16,14 +16,25 @@ use crate::net::interface::{Above, Interface};
 pub struct Arrivals;
 
 impl Above for Arrivals {
-    fn receive(&self, packet: &Packet<'_>, _whole: &[u8], from: &'static Interface, cx: &Cx) -> bool {
+    fn has_room(&self, cx: &Cx) {
+        tcp::card_has_room(cx);
+    }
+
+    fn receive(
+        &self,
+        packet: &Packet<'_>,
+        _whole: &[u8],
+        checksum: Checksum,
+        from: &'static Interface,
+        cx: &Cx,
+    ) -> bool {
         let device = from.index as i32;
         match packet.protocol {
             protocol::TCP => {
-                tcp::segment_came(packet, cx);
+                tcp::segment_came(packet, checksum, cx);
                 true
             }
-            protocol::UDP => datagram::datagram_came(packet, device, cx),
+            protocol::UDP => datagram::datagram_came(packet, checksum, device, cx),
             protocol::ICMP | protocol::ICMPV6 => {
                 if let Ok(message) = Message::parse(packet, Checksum::Verify) {
                     error_came(&message, packet, device, cx);

@@ -170,6 +170,9 @@ const RULES: &[Rule] = &[
     udp(104, 0, Flag),
 ];
 
+/// How cookies are used where somebody connects (`net.ipv4.tcp_syncookies`): 0 never, 1 where there are too many half-open connections, 2 always.
+pub static SYN_COOKIES: Tunable = Tunable::new(1, 0..=2);
+
 /// After how many seconds of silence a connection is looked after, at which intervals, and how often, where its program has not said (`net.ipv4.tcp_keepalive_*`).
 pub static KEEP_IDLE: Tunable = Tunable::new(7200, 1..=32_767);
 /// Likewise.

@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | `link` | what a driver makes of a card |
 //! | `receive` | a frame has come |
+//! | `outgoing` | a packet that is written where it goes out from |
 //! | `send` | a packet goes out: its route, its neighbour, its frame |
 //! | `routes` | the ways to the addresses that are not on a link of this machine's |
 //! | `loopback` | addresses of the loopback device that programs have added |
@@ -27,6 +28,7 @@
 mod change;
 mod link;
 pub mod loopback;
+mod outgoing;
 mod receive;
 pub mod routes;
 mod send;
@@ -35,6 +37,7 @@ mod task;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
@@ -46,12 +49,13 @@ use tcpip::dhcp;
 use tcpip::ethernet::HardwareAddress;
 use tcpip::ip::{Address, Addresses, Packet, Prefix, Reassembler, ReassemblyLimits};
 use tcpip::neighbour::{Autoconfiguration, NeighbourCache, NeighbourLimits};
-use tcpip::{Instant, Key};
+use tcpip::{Checksum, Instant, Key};
 
 use crate::drivers::random;
 
 pub use change::Lifetimes;
-pub use link::{CardAddress, Link, Receiver, Refused, Traffic};
+pub use link::{Abilities, CardAddress, Cut, LeftChecksum, Link, Offload, Receiver, Refused, Traffic};
+pub use outgoing::Outgoing;
 pub use send::{Unsent, Way, send, way_to};
 
 /// The number of the first interface: 1 is the loopback device's.
@@ -69,8 +73,12 @@ struct AbovePlace(&'static dyn Above);
 
 /// What is above all interfaces.
 pub trait Above: Sync {
-    /// A packet has come for this machine, or for all: whether somebody takes it. `whole` is its bytes, or those of its first fragment.
-    fn receive(&self, packet: &Packet<'_>, whole: &[u8], from: &'static Interface, cx: &Cx) -> bool;
+    /// A packet has come for this machine, or for all: whether somebody takes it. `whole` is its bytes, or those of its first fragment; `checksum` says whether that of TCP or UDP must be looked at.
+    fn receive(&self, packet: &Packet<'_>, whole: &[u8], checksum: Checksum, from: &'static Interface, cx: &Cx)
+    -> bool;
+
+    /// A card that had no room has some again.
+    fn has_room(&self, cx: &Cx);
 }
 
 /// A network card with addresses.
@@ -88,6 +96,8 @@ pub struct Interface {
     state: SpinLock<State>,
     /// Where its task waits.
     news: WaitList,
+    /// Memory for packets in the making that nobody uses just now.
+    spare: SpinLock<Vec<Vec<u8>>>,
 }
 
 struct State {
@@ -164,6 +174,8 @@ impl Interface {
                 told: Vec::new(),
             }),
             news: WaitList::new(),
+            // One that is there where there is no memory any more.
+            spare: SpinLock::new(vec![outgoing::memory().unwrap_or_default()]),
         }
     }
 

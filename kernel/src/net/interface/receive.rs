@@ -19,7 +19,7 @@ use crate::net::{counters, packet};
 const LONGEST_ERROR: usize = 1240;
 
 impl Receiver for Interface {
-    fn receive(&self, frame: &[u8], cx: &Cx) {
+    fn receive(&self, frame: &[u8], checksum: Checksum, cx: &Cx) {
         // The interfaces live for ever.
         let Some(this) = super::all().find(|interface| interface.index == self.index) else { return };
         if !self.is_up() {
@@ -33,8 +33,14 @@ impl Receiver for Interface {
         }
         match frame.kind {
             EtherType::Arp => this.arp_came(frame.payload, cx),
-            EtherType::Ipv4 | EtherType::Ipv6 => this.packet_came(frame.payload, cx),
+            EtherType::Ipv4 | EtherType::Ipv6 => this.packet_came(frame.payload, checksum, cx),
             EtherType::Other(_) => {}
+        }
+    }
+
+    fn has_room(&self, cx: &Cx) {
+        if let Some(above) = ABOVE.get() {
+            above.0.has_room(cx);
         }
     }
 }
@@ -57,7 +63,7 @@ impl Interface {
         }
     }
 
-    fn packet_came(&'static self, bytes: &[u8], cx: &Cx) {
+    fn packet_came(&'static self, bytes: &[u8], checksum: Checksum, cx: &Cx) {
         let is_v4 = bytes.first().is_some_and(|first| first >> 4 == 4);
         if is_v4 {
             counters::IP_IN.count();
@@ -82,26 +88,32 @@ impl Interface {
             return;
         }
         if packet.fragment.is_none() {
-            return self.whole_came(&packet, bytes, audience, cx);
+            return self.whole_came(&packet, bytes, (audience, checksum), cx);
         }
         let datagram = self.state.lock(cx).reassembler.push(now(), &packet);
         self.news.wake_all();
         if let Some(Ok(packet)) = datagram.as_ref().map(|datagram| datagram.packet()) {
-            self.whole_came(&packet, bytes, audience, cx);
+            self.whole_came(&packet, bytes, (audience, Checksum::Verify), cx);
         }
     }
 
-    /// A packet has come, all of it. `bytes` are its first ones, with the header.
-    fn whole_came(&'static self, packet: &Packet<'_>, bytes: &[u8], audience: Audience, cx: &Cx) {
+    /// A packet has come, all of it. `bytes` are its first ones, with the header. And for whom it is, and whether a checksum must be looked at.
+    fn whole_came(
+        &'static self,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+        (audience, checksum): (Audience, Checksum),
+        cx: &Cx,
+    ) {
         if packet.source.is_ipv4() {
             counters::IP_DELIVERED.count();
         }
         match packet.protocol {
             protocol::ICMP | protocol::ICMPV6 if self.control_came(packet, audience, cx) => return,
-            protocol::UDP if self.answer_came(packet, cx) => return,
+            protocol::UDP if self.answer_came(packet, checksum, cx) => return,
             _ => {}
         }
-        let is_taken = ABOVE.get().is_some_and(|above| above.0.receive(packet, bytes, self, cx));
+        let is_taken = ABOVE.get().is_some_and(|above| above.0.receive(packet, bytes, checksum, self, cx));
         if is_taken || !icmp::may_answer(packet, audience) {
             return;
         }
@@ -198,9 +210,8 @@ impl Interface {
     }
 
     /// An answer to what the configuration has asked: whether it is one.
-    fn answer_came(&self, packet: &Packet<'_>, cx: &Cx) -> bool {
-        let Ok(datagram) = UdpDatagram::parse(packet.payload, packet.source, packet.destination, Checksum::Verify)
-        else {
+    fn answer_came(&self, packet: &Packet<'_>, checksum: Checksum, cx: &Cx) -> bool {
+        let Ok(datagram) = UdpDatagram::parse(packet.payload, packet.source, packet.destination, checksum) else {
             return true;
         };
         if (datagram.source_port, datagram.destination_port) != (SERVER_PORT, CLIENT_PORT) {

@@ -11,7 +11,7 @@ use tcpip::ethernet::{self, EtherType, HEADER_BYTES, HardwareAddress};
 use tcpip::ip::{Audience, IpHeader, protocol};
 use tcpip::neighbour::{ARP_BYTES, Arp, HOP_LIMIT, LONGEST_NDISC, Ndisc, Question, Resolution, solicited_node};
 
-use super::{Interface, Refused, State, all, now, routes};
+use super::{Interface, Offload, Refused, State, all, now, routes};
 use crate::net::{counters, packet};
 
 /// Why a packet was not sent.
@@ -173,7 +173,7 @@ impl Interface {
     pub(super) fn send_arp(&self, arp: &Arp, to: HardwareAddress, cx: &Cx) {
         let mut frame = vec![0; HEADER_BYTES + ARP_BYTES];
         if arp.emit(&mut frame[HEADER_BYTES..]).is_ok() {
-            self.send_frame_of(EtherType::Arp, to, frame, cx);
+            self.send_frame_of(EtherType::Arp, to, &mut frame, &Offload::default(), cx);
         }
     }
 
@@ -203,18 +203,36 @@ impl Interface {
     }
 
     /// Sends an IP packet, before which there is room for the frame's header.
-    pub(super) fn send_frame(&self, to: HardwareAddress, frame: Vec<u8>, cx: &Cx) -> Result<(), Unsent> {
+    pub(super) fn send_frame(&self, to: HardwareAddress, mut frame: Vec<u8>, cx: &Cx) -> Result<(), Unsent> {
+        self.send_frame_with(to, &mut frame, &Offload::default(), cx)
+    }
+
+    /// Sends an IP packet of which something is left to the card.
+    pub(super) fn send_frame_with(
+        &self,
+        to: HardwareAddress,
+        frame: &mut [u8],
+        offload: &Offload,
+        cx: &Cx,
+    ) -> Result<(), Unsent> {
         let kind = match frame.get(HEADER_BYTES).map(|first| first >> 4) {
             Some(6) => EtherType::Ipv6,
             _ => EtherType::Ipv4,
         };
-        if self.send_frame_of(kind, to, frame, cx) { Ok(()) } else { Err(Unsent::NoRoom) }
+        if self.send_frame_of(kind, to, frame, offload, cx) { Ok(()) } else { Err(Unsent::NoRoom) }
     }
 
-    fn send_frame_of(&self, kind: EtherType, to: HardwareAddress, mut frame: Vec<u8>, cx: &Cx) -> bool {
+    fn send_frame_of(
+        &self,
+        kind: EtherType,
+        to: HardwareAddress,
+        frame: &mut [u8],
+        offload: &Offload,
+        cx: &Cx,
+    ) -> bool {
         self.is_up()
-            && ethernet::emit(&mut frame, to, self.hardware(), kind).is_ok()
-            && self.send_made(&frame, cx).is_ok()
+            && ethernet::emit(frame, to, self.hardware(), kind).is_ok()
+            && self.send_made_with(frame, offload, cx).is_ok()
     }
 
     /// Sends a frame as it is.
@@ -222,8 +240,13 @@ impl Interface {
     /// # Errors
     /// It was not sent, and why.
     pub fn send_made(&self, frame: &[u8], cx: &Cx) -> Result<(), Refused> {
+        self.send_made_with(frame, &Offload::default(), cx)
+    }
+
+    /// Sends a frame of which something is left to the card.
+    fn send_made_with(&self, frame: &[u8], offload: &Offload, cx: &Cx) -> Result<(), Refused> {
         packet::seen(frame, self, packet::Direction::Out, cx);
-        self.card.send(frame, cx)
+        self.card.send(frame, offload, cx)
     }
 }
 

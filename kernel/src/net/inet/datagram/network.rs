@@ -74,8 +74,8 @@ fn errno_of(unsent: Unsent) -> Errno {
 }
 
 /// A message of UDP has come; whether somebody gets it.
-pub fn datagram_came(packet: &Packet<'_>, device: i32, cx: &Cx) -> bool {
-    let parsed = UdpDatagram::parse(packet.payload, packet.source, packet.destination, Checksum::Verify);
+pub fn datagram_came(packet: &Packet<'_>, checksum: Checksum, device: i32, cx: &Cx) -> bool {
+    let parsed = UdpDatagram::parse(packet.payload, packet.source, packet.destination, checksum);
     // One that is wrong is nobody's.
     let Ok(came) = parsed else { return true };
     let to = Address { ip: packet.destination, port: came.destination_port };

@@ -5,14 +5,23 @@
 use frame::Cx;
 use refs::WeakRc;
 
-use super::Endpoint;
-use super::endpoint::{Connecting, Phase};
+use super::endpoint::{Connecting, Phase, State};
 use super::peer::Peer;
+use super::{Endpoint, remote};
 use crate::error::Errno;
 use crate::fs::Events;
 use crate::fs::fasync::Band;
+use crate::net::inet::address::Address;
 use crate::net::{Shutdown, counters};
 use crate::step::{Interruption, Step, Stop};
+
+impl State {
+    /// Its addresses, while it waits for a connection.
+    fn connecting_ends(&self) -> Option<(Address, Address)> {
+        let remote = self.remote.filter(|_| matches!(self.phase, Phase::Connecting))?;
+        Some((self.local, remote))
+    }
+}
 
 impl Endpoint {
     /// Ends one or both directions.
@@ -25,6 +34,7 @@ impl Endpoint {
             let is_over = !what.reading || !self.stop_listening(cx);
             return if is_over { Ok(()) } else { Err(Stop::Pause(Interruption::KillOnly)) };
         }
+        let mut was_connecting = None;
         let (outcome, peer) = {
             let mut state = self.state.lock(cx);
             let ends_now = what.writing && !state.shutdown.writing;
@@ -33,6 +43,7 @@ impl Endpoint {
             match state.phase {
                 Phase::Connected => (Ok(()), state.peer.filter(|_| ends_now)),
                 Phase::Connecting => {
+                    was_connecting = state.connecting_ends();
                     state.begin_anew(self.version);
                     (Ok(()), None)
                 }
@@ -40,6 +51,9 @@ impl Endpoint {
             }
         };
         self.wake_all();
+        if let Some(ends) = was_connecting {
+            remote::was_left(&ends, cx);
+        }
         if let Some(peer) = peer {
             peer.finish(self.name, cx);
             self.end_if_finished(cx);
@@ -117,17 +131,21 @@ impl Endpoint {
         if self.stop_listening(cx) {
             return Err(Stop::Pause(Interruption::KillOnly));
         }
-        let peer = {
+        let (peer, was_connecting) = {
             let mut state = self.state.lock(cx);
             let peer = state.peer.filter(|_| matches!(state.phase, Phase::Connected));
+            let was_connecting = state.connecting_ends();
             if peer.is_some() || matches!(state.phase, Phase::Connecting) {
                 state.error = Some(Errno::ECONNRESET);
             }
             state.begin_anew(self.version);
-            peer
+            (peer, was_connecting)
         };
         if let Some(peer) = peer {
             peer.reset(self.name, cx);
+        }
+        if let Some(ends) = was_connecting {
+            remote::was_left(&ends, cx);
         }
         self.wake_all();
         Ok(())
@@ -138,16 +156,17 @@ impl Endpoint {
         if self.stop_listening(cx) {
             return true;
         }
-        let (peer, resets, bound, waits) = {
+        let (peer, resets, bound, waits, was_connecting) = {
             let mut state = self.state.lock(cx);
             let is_connected = matches!(state.phase, Phase::Connected);
             let resets = !state.input.is_empty() || state.linger == Some(0);
             let waits = is_connected && !resets && !state.is_finished;
             let peer = state.peer.filter(|_| is_connected);
             let bound = state.bound.take();
+            let was_connecting = state.connecting_ends();
             state.disconnect();
             state.connecting = Connecting::No;
-            (peer, resets, bound, waits)
+            (peer, resets, bound, waits, was_connecting)
         };
         match bound {
             Some(bound) if waits => bound.leave_in_time_wait(),
@@ -158,8 +177,16 @@ impl Endpoint {
             Some(peer) => peer.finish(self.name, cx),
             None => {}
         }
+        if let Some(ends) = was_connecting {
+            remote::was_left(&ends, cx);
+        }
         self.wake_all();
         false
+    }
+
+    /// All of its program's group is killed: [`close`](Self::close), which comes next, resets its connection.
+    pub(super) fn note_kill(&self, cx: &Cx) {
+        self.state.lock(cx).linger = Some(0);
     }
 
     /// Its connection was not accepted, or could not be handed out: the peer is told.

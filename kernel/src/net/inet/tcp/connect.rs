@@ -122,7 +122,7 @@ impl Endpoint {
 
     /// Has it connected with another machine.
     fn connect_over_network(&self, local: Address, to: Address, cx: &Cx) -> Step<()> {
-        let payer = self.state.lock(cx).held.payer().share();
+        let payer = self.payer(cx);
         if let Err(error) = remote::connect(self, (local, to), &payer, cx) {
             self.failed(error, cx);
         }

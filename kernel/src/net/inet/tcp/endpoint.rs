@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use frame::Cx;
 use linux_raw_sys::net;
-use refs::{SpinLock, StrongRc, WaitList, Waker, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 
 use super::connections::Entry;
 use super::listener::Listener;
@@ -53,7 +53,7 @@ pub struct Endpoint {
     /// What programs have set.
     pub(in crate::net::inet) settings: SpinLock<Settings>,
     pub(super) state: SpinLock<State>,
-    /// It stands for the end at another machine: who moves its bytes.
+    /// It stands for the end at another machine: who moves its bytes. Then it has no input of its own.
     remote: Option<WeakRc<Remote>>,
 }
 
@@ -159,9 +159,14 @@ impl Endpoint {
         proxy
     }
 
+    /// Who moves its bytes, if it stands for the end at another machine.
+    pub(super) fn remote<'cx>(&'cx self, cx: &'cx Cx) -> Option<TempRc<'cx, Remote>> {
+        self.remote?.upgrade(cx).ok()
+    }
+
     /// Who moves its bytes is to look, if it stands for the end at another machine.
     pub(super) fn call_remote(&self, cx: &Cx) {
-        if let Some(Ok(remote)) = self.remote.map(|remote| remote.upgrade(cx)) {
+        if let Some(remote) = self.remote(cx) {
             remote.go_on(cx);
         }
     }
@@ -170,6 +175,11 @@ impl Endpoint {
     pub(super) fn payer_if_listening(&self, cx: &Cx) -> Option<Payer> {
         let state = self.state.lock(cx);
         matches!(state.phase, Phase::Listening(_)).then(|| state.held.payer().share())
+    }
+
+    /// Who is charged for what it holds.
+    pub(super) fn payer(&self, cx: &Cx) -> Payer {
+        self.state.lock(cx).held.payer().share()
     }
 
     /// Its peer, while it has a connection.

@@ -15,7 +15,7 @@
 //! | `peer` | the other end, an endpoint of this machine |
 //! | `remote` | the other end's stand-in where that is another machine |
 //! | `connections` | which connections there are, by their two addresses |
-//! | `options`, `socket` | an endpoint as an open file |
+//! | `options`, `info`, `socket` | an endpoint as an open file |
 //!
 //! Where both ends of a connection are on this machine no packets are made: what an end sends lies in its peer's `input` when send(2) returns. An end keeps for itself what it was told of the other
 //! (the end of its bytes, a reset), so it needs nobody when the other is gone. What an end sends to a peer that is gone resets the connection, as the answer of a machine would that knows
@@ -27,6 +27,7 @@ mod close;
 mod connect;
 mod connections;
 mod endpoint;
+mod info;
 mod listener;
 mod options;
 mod peer;
@@ -36,7 +37,7 @@ mod transfer;
 mod urgent;
 
 pub use endpoint::{Endpoint, TcpState, count};
-pub(super) use remote::{segment_came, start, too_big, unreachable};
+pub(super) use remote::{card_has_room, segment_came, start, too_big, unreachable};
 pub use socket::TcpSocket;
 
 use alloc::vec::Vec;

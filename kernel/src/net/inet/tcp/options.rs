@@ -6,7 +6,7 @@ use frame::Cx;
 use linux_raw_sys::net;
 
 use super::Endpoint;
-use super::endpoint::{Phase, TcpState};
+use super::endpoint::TcpState;
 use crate::error::{Errno, Result};
 use crate::net::inet::options::{OfSocket, Owner, Setting, linger, read_linger};
 use crate::net::inet::settings::Protocol;
@@ -16,11 +16,11 @@ use crate::step::Step;
 const CONGESTION_CONTROLS: [&[u8]; 2] = [b"cubic", b"reno"];
 /// The length of such a name, with what fills it up.
 const NAME_BYTES: usize = 16;
-/// The length of `struct tcp_info`, and where in it is what is not the same for all.
-const INFO_BYTES: usize = 232;
 /// How long the end of a connection is waited for, in seconds, where nobody said (`net.ipv4.tcp_fin_timeout`), and at most.
 const FIN_TIMEOUT: i32 = 60;
 const MOST_FIN_TIMEOUT: i32 = 120;
+/// What a segment has where nobody has said anything (RFC 9293).
+const DEFAULT_MSS: i32 = 536;
 /// The longest time between two attempts to begin a connection, in seconds.
 const MOST_BETWEEN_SYNS: u32 = 120;
 
@@ -77,8 +77,11 @@ impl Endpoint {
                 // What the value is made of is read first: no memory of a program is with a lock held.
                 let mut settings = self.settings.lock(cx).clone();
                 self.owner().set(setting, &mut settings, own)?;
-                *self.settings.lock(cx) = settings;
+                *self.settings.lock(cx) = settings.clone();
                 self.apply(setting, cx)?;
+                if let Some(peer) = self.connected_peer(cx) {
+                    peer.with_remote(|remote| remote.chosen(&settings, cx), cx);
+                }
             }
         }
         Ok(())
@@ -139,6 +142,10 @@ impl Endpoint {
             (net::SOL_TCP, net::TCP_DEFER_ACCEPT) => number(kept(0)),
             (net::SOL_SOCKET, net::SO_COOKIE) => Ok(self.cookie.get().to_le_bytes().to_vec()),
             (net::SOL_TCP, net::TCP_INFO) => Ok(self.info(cx)),
+            (net::SOL_TCP, net::TCP_MAXSEG) => match self.info_of_network(cx) {
+                Some(info) => number(info.send_mss as i32),
+                None => number(kept(DEFAULT_MSS)),
+            },
             _ => {
                 let settings = self.settings.lock(cx).clone();
                 self.owner().get(level, name, &settings, own)
@@ -150,33 +157,5 @@ impl Endpoint {
     pub fn congestion_control(&self, cx: &Cx) -> &'static [u8] {
         let number = self.settings.lock(cx).set_value(net::SOL_TCP, net::TCP_CONGESTION).unwrap_or(0);
         CONGESTION_CONTROLS[number as usize]
-    }
-
-    /// `struct tcp_info`.
-    pub fn info(&self, cx: &Cx) -> Vec<u8> {
-        /// TCPI_OPT_TIMESTAMPS, TCPI_OPT_SACK and TCPI_OPT_WSCALE; 7 bits of scale each.
-        const OPTIONS: [u8; 2] = [7, 0x77];
-        const LOOPBACK_MTU: u32 = 65535;
-        let state = self.state.lock(cx);
-        let mut info = alloc::vec![0_u8; INFO_BYTES];
-        let mut put = |at: usize, bytes: &[u8]| info[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, &[state.tcp_state() as u8]);
-        if matches!(state.phase, Phase::Connected) {
-            put(5, &OPTIONS);
-        }
-        // The time until something is sent again; segments; the path.
-        put(8, &200_000_u32.to_le_bytes());
-        put(16, &32_768_u32.to_le_bytes());
-        put(20, &536_u32.to_le_bytes());
-        if let Phase::Listening(listener) = &state.phase {
-            put(24, &(listener.waiting() as u32).to_le_bytes());
-            put(28, &(listener.most() as u32).to_le_bytes());
-        }
-        put(60, &LOOPBACK_MTU.to_le_bytes());
-        put(80, &10_u32.to_le_bytes());
-        put(120, &state.sent.to_le_bytes());
-        put(128, &(state.received + state.input.len() as u64).to_le_bytes());
-        put(200, &state.sent.to_le_bytes());
-        info
     }
 }

@@ -1,10 +1,12 @@
 //! [`Peer`]: the other end of a connection, as an end knows it: what is asked of it, and what it is told. It is an endpoint of this machine, if only one that [stands](super::remote) for the end at another.
 
 use frame::Cx;
+use linux_raw_sys::net;
 use refs::WeakRc;
 
 use super::Endpoint;
 use super::endpoint::Phase;
+use super::remote::Remote;
 use crate::error::Errno;
 use crate::fs::Events;
 use crate::fs::fasync::Band;
@@ -53,6 +55,16 @@ impl Peer {
                 other.refuse_bytes(own, cx);
                 return Ok(Sent::ToNobody);
             }
+            if let Some(remote) = other.remote(cx) {
+                let count = remote.write(from, cx)?;
+                if count == 0 {
+                    state.peer_waits = true;
+                    return Err(Stop::Block);
+                }
+                drop(state);
+                remote.go_on(cx);
+                return Ok(Sent::Bytes(count));
+            }
             let room = state.input.room();
             if room == 0 {
                 state.peer_waits = true;
@@ -72,7 +84,6 @@ impl Peer {
         other.readable.wake();
         let event = if is_urgent { Events::IN | Events::PRIORITY } else { Events::IN };
         other.fasync.signal(event, Band::In, cx);
-        other.call_remote(cx);
         Ok(Sent::Bytes(count))
     }
 
@@ -80,7 +91,11 @@ impl Peer {
     pub(super) fn has_room(&self, own: WeakRc<Endpoint>, cx: &Cx) -> bool {
         let Ok(other) = self.0.upgrade(cx) else { return true };
         let mut state = other.state.lock(cx);
-        let has_room = state.has_much_room() || !state.peer.as_ref().is_some_and(|peer| peer.is(own));
+        let is_enough = match other.remote(cx) {
+            Some(remote) => remote.has_much_room(cx),
+            None => state.has_much_room(),
+        };
+        let has_room = is_enough || !state.peer.as_ref().is_some_and(|peer| peer.is(own));
         state.peer_waits |= !has_room;
         has_room
     }
@@ -114,6 +129,27 @@ impl Peer {
     pub(super) fn fail(&self, own: WeakRc<Endpoint>, error: Errno, cx: &Cx) {
         if let Ok(other) = self.0.upgrade(cx) {
             other.was_broken(Peer::new(own), error, cx);
+        }
+    }
+
+    /// What goes on at the end at another machine that it stands for, if it does.
+    pub(super) fn with_remote<T>(&self, with: impl FnOnce(&Remote) -> T, cx: &Cx) -> Option<T> {
+        let other = self.0.upgrade(cx).ok()?;
+        let remote = other.remote(cx)?;
+        Some(with(&remote))
+    }
+
+    /// It may not be reached just now: its program is told if it wants to hear of that (IP_RECVERR).
+    pub(super) fn has_trouble(&self, error: Errno, cx: &Cx) {
+        let Ok(other) = self.0.upgrade(cx) else { return };
+        let wants = {
+            let settings = other.settings.lock(cx);
+            settings.is_on(net::SOL_IP, net::IP_RECVERR) || settings.is_on(net::SOL_IPV6, net::IPV6_RECVERR)
+        };
+        if wants {
+            other.state.lock(cx).error = Some(error);
+            other.wake_all();
+            other.fasync.signal(Events::ERROR, Band::HangUp, cx);
         }
     }
 

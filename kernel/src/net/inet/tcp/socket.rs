@@ -22,6 +22,9 @@ use crate::reclaim::Held;
 use crate::step::Step;
 use crate::user_memory::{Argument, In, UserMemory, UserSlice};
 
+/// How many of the bytes that wait were never sent.
+const SIOCOUTQNSD: u32 = 0x894b;
+
 /// An open socket: it owns its endpoint.
 pub struct TcpSocket {
     endpoint: StrongRc<Endpoint>,
@@ -168,6 +171,10 @@ impl File for TcpSocket {
         self.endpoint(cx).close(cx)
     }
 
+    fn note_kill(&self, cx: &Cx) {
+        self.endpoint(cx).note_kill(cx);
+    }
+
     fn fasync(&self, registration: &Registration<'_>, cx: &Cx) -> bool {
         registration.apply(&self.endpoint(cx).fasync, Events::IN | Events::OUT | Events::PRIORITY, cx);
         true
@@ -200,8 +207,8 @@ impl File for TcpSocket {
         let value = match request {
             FIONREAD => endpoint.waiting_bytes(cx)? as i32,
             SIOCATMARK => i32::from(endpoint.is_at_mark(cx)),
-            // All that was sent is at the peer.
-            TIOCOUTQ => 0,
+            TIOCOUTQ => endpoint.unacknowledged(cx)?.0 as i32,
+            SIOCOUTQNSD => endpoint.unacknowledged(cx)?.1 as i32,
             _ => return devices::ioctl(request, argument, me, cx),
         };
         me.memory(cx)?.write(argument.output::<i32>(), &value)?;

@@ -1,7 +1,5 @@
 //! Sending and receiving over a connection.
 
-use alloc::vec::Vec;
-
 use frame::Cx;
 use linux_raw_sys::net::{MSG_ERRQUEUE, MSG_OOB};
 use refs::Waker;
@@ -128,26 +126,15 @@ impl Endpoint {
         Ok(Received { copied, len: copied, ..Received::default() })
     }
 
-    /// What its peer has told it, who stands for the end at another machine: up to `most` bytes, or what came after all of them. And who is to be told that there is room.
-    pub(super) fn take_sent(&self, most: usize, cx: &Cx) -> (SocketSaid, Option<Peer>) {
+    /// What its socket has told it, which stands for the end at another machine. And who waits for room and is to be told that there is much, if so.
+    pub(super) fn said(&self, has_much_room: bool, cx: &Cx) -> (SocketSaid, Option<Peer>) {
         let mut state = self.state.lock(cx);
         if matches!(state.phase, Phase::Closed) && state.error.is_some() {
             return (SocketSaid::Reset, None);
         }
-        let waiting = state.input.len();
-        if waiting == 0 {
-            let said = if state.is_finished { SocketSaid::End(state.peer) } else { SocketSaid::Nothing };
-            return (said, None);
-        }
-        let count = waiting.min(most);
-        let mut bytes = Vec::new();
-        // Without memory it is looked at again when more happens.
-        if count == 0 || bytes.try_reserve_exact(count).is_err() {
-            return (SocketSaid::Nothing, None);
-        }
-        state.input.parts(0..count).iter().for_each(|part| bytes.extend_from_slice(part));
-        let tells = state.consume(count);
-        (SocketSaid::Bytes(bytes), state.peer.filter(|_| tells))
+        let tells = has_much_room && core::mem::take(&mut state.peer_waits);
+        let said = if state.is_finished { SocketSaid::End(state.peer) } else { SocketSaid::Nothing };
+        (said, state.peer.filter(|_| tells))
     }
 
     /// Changes how many bytes wait at most (SO_RCVBUF): about so many.

@@ -1,0 +1,94 @@
+//! [`Left`]: what belongs to no socket, and so to no group: half-open connections that a listener may get, those whose socket was closed and that still send, and those in TIME-WAIT. Nobody is charged for them, so there is a bounded number of each.
+//!
+//! Of half-open ones beyond the bound nothing is kept: SYN cookies take their place. A connection that would be one orphan too many is reset when its socket is closed, as by Linux (`tcp_max_orphans`), and one too many in TIME-WAIT is
+//! forgotten (`tcp_max_tw_buckets`).
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use frame::Cx;
+use tcpip::Duration;
+use tcpip::tcp::State;
+
+use super::Remote;
+
+/// How long another machine may take nothing of what is left of a connection that nobody uses.
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Those that wait for the last part of their beginning.
+pub(super) static HALF_OPEN: Bound = Bound::new(1024);
+/// Those that no socket has, and that are not over. Each has up to half a megabyte that waits to go.
+static ORPHANS: Bound = Bound::new(4096);
+/// Those of which old segments may still come. Their buffers are empty.
+static TIME_WAITS: Bound = Bound::new(16_384);
+
+/// How many there may be.
+pub(super) struct Bound {
+    count: AtomicUsize,
+    most: usize,
+}
+
+impl Bound {
+    const fn new(most: usize) -> Self {
+        Bound { count: AtomicUsize::new(0), most }
+    }
+
+    /// One more; `None` if there are too many.
+    pub(super) fn one_more(&'static self) -> Option<Left> {
+        let one_more = Left(self);
+        (self.count.fetch_add(1, Ordering::Relaxed) < self.most).then_some(one_more)
+    }
+}
+
+/// One of those that are counted.
+pub(super) struct Left(&'static Bound);
+
+impl Left {
+    fn is_of(&self, bound: &'static Bound) -> bool {
+        core::ptr::eq(self.0, bound)
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Remote {
+    /// No socket has it any more: it closes in order, or is reset where there are too many such.
+    pub(super) fn close(&self, cx: &Cx) {
+        let mut state = self.state.lock(cx);
+        state.held.end();
+        if state.left.is_some() {
+            return;
+        }
+        state.left = ORPHANS.one_more();
+        if state.left.is_none() {
+            return state.connection.abort();
+        }
+        // Nobody else would end it where the other machine takes nothing more.
+        state.connection.settings_mut().user_timeout = Some(ORPHAN_PATIENCE);
+        state.connection.close(super::now());
+    }
+
+    /// No socket has it any more, and nothing of it may go on.
+    pub(super) fn reset(&self, cx: &Cx) {
+        let mut state = self.state.lock(cx);
+        state.held.end();
+        state.connection.abort();
+    }
+
+    /// Whether nothing more is to be done with it.
+    pub(super) fn is_over(&self, cx: &Cx) -> bool {
+        let mut state = self.state.lock(cx);
+        let is_waiting = state.connection.state() == State::TimeWait;
+        if is_waiting {
+            state.held.end();
+        }
+        if is_waiting && !state.left.as_ref().is_some_and(|left| left.is_of(&TIME_WAITS)) {
+            state.left = TIME_WAITS.one_more();
+            return state.left.is_none();
+        }
+        state.connection.is_finished()
+    }
+}
