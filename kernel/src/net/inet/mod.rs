@@ -10,7 +10,7 @@
 //! | [`tcp`] | connections |
 //! | [`datagram`] | messages without a connection |
 //!
-//! This machine has its loopback device alone: what is sent to its addresses goes from socket to socket, and no packets are made. All other addresses are unreachable.
+//! What is sent to this machine's own addresses goes from socket to socket, and no packets are made for it.
 
 mod address;
 mod arrivals;
