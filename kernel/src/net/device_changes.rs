@@ -151,7 +151,12 @@ fn natural_len(ip: Ipv4Addr) -> u8 {
 }
 
 /// Has an address be a device's first one; no address takes that away.
-fn set_address(device: &Device, interface: Option<&'static Interface>, ip: Ipv4Addr, cx: &Cx) -> core::result::Result<(), Refusal> {
+fn set_address(
+    device: &Device,
+    interface: Option<&'static Interface>,
+    ip: Ipv4Addr,
+    cx: &Cx,
+) -> core::result::Result<(), Refusal> {
     let old = device.v4().map(|(ip, len)| Prefix::new(ip.into(), len));
     let new = (!ip.is_unspecified()).then(|| Prefix::new(ip.into(), natural_len(ip)));
     if old.map(|old| old.address()) == new.map(|new| new.address()) {

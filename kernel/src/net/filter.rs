@@ -189,16 +189,12 @@ impl Filter {
             }
             let left = len - at - 1;
             match one.code {
-                code if code == ALU | DIV | K || code == ALU | MOD | K => {
-                    if one.k == 0 {
-                        return Err(Errno::EINVAL);
-                    }
-                }
+                code if (code == ALU | DIV | K || code == ALU | MOD | K) && one.k == 0 => return Err(Errno::EINVAL),
                 code if (code == ALU | LSH | K || code == ALU | RSH | K) && one.k >= 32 => return Err(Errno::EINVAL),
-                code if code == LD | MEM || code == LDX | MEM => {
-                    if one.k as usize >= WORDS || words & 1 << one.k == 0 {
-                        return Err(Errno::EINVAL);
-                    }
+                code if (code == LD | MEM || code == LDX | MEM)
+                    && (one.k as usize >= WORDS || words & 1 << one.k == 0) =>
+                {
+                    return Err(Errno::EINVAL);
                 }
                 code if code == ST || code == STX => {
                     if one.k as usize >= WORDS {
@@ -223,15 +219,8 @@ impl Filter {
                     words = u16::MAX;
                 }
                 code if code & 7 == LD && code & 0xe0 == ABS && one.k >= BESIDE => {
-                    let nothing = Packet {
-                        frame: &[],
-                        start: 0,
-                        network: 0,
-                        protocol: 0,
-                        audience: 0,
-                        device: 0,
-                        hardware: 0,
-                    };
+                    let nothing =
+                        Packet { frame: &[], start: 0, network: 0, protocol: 0, audience: 0, device: 0, hardware: 0 };
                     nothing.beside(one.k - BESIDE, 0, 0).ok_or(Errno::EINVAL)?;
                 }
                 _ => {}
@@ -430,7 +419,8 @@ mod tests {
             let len = 1 + next() % 6;
             let mut program: Vec<Instruction> = (0..len)
                 .map(|_| {
-                    let k = [next() % 70, next(), BESIDE + next() % 64, FROM_NETWORK.wrapping_add(next() % 80), u32::MAX];
+                    let k =
+                        [next() % 70, next(), BESIDE + next() % 64, FROM_NETWORK.wrapping_add(next() % 80), u32::MAX];
                     let (yes, no) = ((next() % 4) as u8, (next() % 4) as u8);
                     one((next() % 0xb8) as u16, yes, no, k[(next() % 5) as usize])
                 })

@@ -123,9 +123,8 @@ impl<P> NeighbourCache<P> {
         let mut place = self.find(address);
         if place.is_err() {
             if self.entries.len() >= self.limits.entries.max(1) {
-                let rank = |entry: &Entry<P>| {
-                    (entry.state == Reachability::Permanent, !entry.waiting.is_empty(), entry.used)
-                };
+                let rank =
+                    |entry: &Entry<P>| (entry.state == Reachability::Permanent, !entry.waiting.is_empty(), entry.used);
                 let oldest = self.entries.iter().enumerate().min_by_key(|(_, entry)| rank(entry));
                 if let Some((index, _)) = oldest {
                     self.entries.remove(index);

@@ -86,7 +86,8 @@ fn routes(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<(
     let word = |ip: Ipv4Addr| u32::from_le_bytes(ip.octets());
     let mut add = |name: &str, target: Ipv4Addr, gateway: Ipv4Addr, flags: u16, len: u8, metric: u32| {
         let (target, gateway, mask) = (word(target), word(gateway), word(mask(len)));
-        let line = alloc::format!("{name}\t{target:08X}\t{gateway:08X}\t{flags:04X}\t0\t0\t{metric}\t{mask:08X}\t0\t0\t0");
+        let line =
+            alloc::format!("{name}\t{target:08X}\t{gateway:08X}\t{flags:04X}\t0\t0\t{metric}\t{mask:08X}\t0\t0\t0");
         text.add(format_args!("{line:<127}\n"));
     };
     for route in interface::routes::routes(cx) {
@@ -163,7 +164,8 @@ fn routes_v6(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Resul
     };
     let devices = devices::all(cx);
     for route in interface::routes::routes(cx) {
-        let name = devices.iter().find(|device| device.index as u32 == route.interface).map_or("", |device| device.name);
+        let name =
+            devices.iter().find(|device| device.index as u32 == route.interface).map_or("", |device| device.name);
         if let IpAddr::V6(target) = route.prefix.address() {
             let gateway = route.gateway.map_or(0, |gateway| match gateway {
                 IpAddr::V6(gateway) => gateway.into(),

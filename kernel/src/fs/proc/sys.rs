@@ -21,8 +21,12 @@ use crate::sysctl::Tunable;
 use crate::{log, pipe, process, utsname};
 
 /// `/proc/sys`.
-pub const ENTRIES: &[Entry] =
-    &[directory("kernel", KERNEL), directory("vm", VM), directory("fs", FS), directory("net", super::net_settings::ENTRIES)];
+pub const ENTRIES: &[Entry] = &[
+    directory("kernel", KERNEL),
+    directory("vm", VM),
+    directory("fs", FS),
+    directory("net", super::net_settings::ENTRIES),
+];
 
 /// A file for a [`Tunable`].
 macro_rules! tunable {

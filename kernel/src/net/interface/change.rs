@@ -57,14 +57,9 @@ impl Interface {
             return Err(refused(Errno::EINVAL, if is_none { "Invalid address" } else { "Invalid lifetime" }));
         }
         let until = |seconds: Option<u32>| seconds.map(|seconds| now() + Duration::from_secs(seconds.into()));
-        let state =
-            if lifetimes.preferred == Some(0) { AddressState::Deprecated } else { AddressState::Preferred };
-        let address = Address {
-            prefix,
-            state,
-            preferred_until: until(lifetimes.preferred),
-            valid_until: until(lifetimes.valid),
-        };
+        let state = if lifetimes.preferred == Some(0) { AddressState::Deprecated } else { AddressState::Preferred };
+        let address =
+            Address { prefix, state, preferred_until: until(lifetimes.preferred), valid_until: until(lifetimes.valid) };
         {
             let mut state = self.state.lock(cx);
             if ip.is_ipv6() && state.has_no_v6 {
@@ -112,7 +107,11 @@ impl Interface {
         if self.is_up.swap(is_up, Ordering::Relaxed) == is_up {
             return;
         }
-        if is_up { self.begin(cx) } else { self.end(cx) }
+        if is_up {
+            self.begin(cx)
+        } else {
+            self.end(cx)
+        }
         self.addresses_changed(cx);
         route::tell_device(self.index as i32, cx);
     }
@@ -231,7 +230,8 @@ impl Interface {
     ) -> Result<(), Refusal> {
         let waited = {
             let mut state = self.state.lock(cx);
-            let is_known = state.neighbours.iter().any(|(own, _, known)| own == address && known != Reachability::Failed);
+            let is_known =
+                state.neighbours.iter().any(|(own, _, known)| own == address && known != Reachability::Failed);
             if is_known && manner.is_exclusive {
                 return Err(Errno::EEXIST.into());
             }

@@ -123,14 +123,8 @@ pub fn remove_all(is_it: impl Fn(&Route) -> bool, cx: &Cx) {
 
 /// What a network has told of its router: everything goes there that goes nowhere else.
 pub(super) fn use_router(interface: &Interface, everywhere: Prefix, router: Option<IpAddr>, origin: u8, cx: &Cx) {
-    let route = Route {
-        prefix: everywhere,
-        gateway: router,
-        interface: interface.index,
-        metric: 0,
-        source: None,
-        origin,
-    };
+    let route =
+        Route { prefix: everywhere, gateway: router, interface: interface.index, metric: 0, source: None, origin };
     let old = |one: &Route| one.origin == origin && one.interface == interface.index;
     if router.is_some() && routes(cx).contains(&route) {
         return;

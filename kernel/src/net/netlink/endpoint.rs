@@ -313,13 +313,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// ENOBUFS: some were lost. `Block`; `Pause` where a dump has looked at much and found nothing. A fault.
-    pub fn receive(
-        &self,
-        sink: &mut Sink<'_>,
-        receiving: &Receiving,
-        waker: Option<Waker>,
-        cx: &Cx,
-    ) -> Step<Message> {
+    pub fn receive(&self, sink: &mut Sink<'_>, receiving: &Receiving, waker: Option<Waker>, cx: &Cx) -> Step<Message> {
         if let Some(waker) = waker {
             self.readable.register(waker, cx);
         }

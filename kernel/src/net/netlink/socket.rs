@@ -19,8 +19,8 @@ use crate::error::{Errno, Result};
 use crate::fs::{Events, File, FileEnd, OpenFile, VfsCaller};
 use crate::net::devices;
 use crate::net::{
-    AtFault, Control, Credentials, Family, Received, Receiving, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type,
-    read_into,
+    AtFault, Control, Credentials, Family, Received, Receiving, Sending, Shutdown, Sink, Socket, Source, Timeouts,
+    Type, read_into,
 };
 use crate::reclaim::Held;
 use crate::step::Step;

@@ -162,13 +162,7 @@ impl Endpoint {
     /// What is told of it.
     pub fn told(&self, cx: &Cx) -> Told {
         let state = self.state.lock(cx);
-        Told {
-            protocol: state.protocol,
-            device: state.device,
-            used: state.used,
-            user: state.user,
-            lost: state.lost,
-        }
+        Told { protocol: state.protocol, device: state.device, used: state.used, user: state.user, lost: state.lost }
     }
 
     /// Receives frames of a protocol, 0: of none; from one device, 0: from all.
@@ -289,13 +283,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// `Block` while there is none. A fault.
-    pub fn receive(
-        &self,
-        sink: &mut Sink<'_>,
-        receiving: &Receiving,
-        waker: Option<Waker>,
-        cx: &Cx,
-    ) -> Step<Message> {
+    pub fn receive(&self, sink: &mut Sink<'_>, receiving: &Receiving, waker: Option<Waker>, cx: &Cx) -> Step<Message> {
         if let Some(waker) = waker {
             self.readable.register(waker, cx);
         }

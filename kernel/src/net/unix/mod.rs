@@ -27,8 +27,8 @@ mod endpoint;
 pub mod garbage;
 mod inbox;
 mod init;
-pub mod listing;
 mod listener;
+pub mod listing;
 mod room;
 mod socket;
 

@@ -13,12 +13,12 @@ use super::{ECHO, RAW, UDP};
 use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::fs::fasync::{Band, FasyncList};
-use crate::net::registry::Counted;
-use crate::net::{Cookie, Shutdown, counters};
 use crate::net::inet::address::{Address, Version};
 use crate::net::inet::options::MOST_BUFFER;
 use crate::net::inet::ports::{Bound, Key, Ports};
 use crate::net::inet::settings::{Protocol, Settings};
+use crate::net::registry::Counted;
+use crate::net::{Cookie, Shutdown, counters};
 use crate::reclaim::{Held, OfInbox, Payer};
 use crate::time::clock;
 

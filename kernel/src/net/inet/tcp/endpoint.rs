@@ -14,11 +14,11 @@ use super::urgent::Urgent;
 use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::fs::fasync::FasyncList;
-use crate::net::registry::Counted;
-use crate::net::{Cookie, Shutdown};
 use crate::net::inet::address::{Address, Version};
 use crate::net::inet::ports::{Bound, Key};
 use crate::net::inet::settings::Settings;
+use crate::net::registry::Counted;
+use crate::net::{Cookie, Shutdown};
 use crate::reclaim::{Held, OfInbox, Payer};
 use crate::ring::Ring;
 

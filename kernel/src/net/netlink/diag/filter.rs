@@ -168,13 +168,15 @@ fn matches(condition: &[u8], socket: &Details, end: &End) -> bool {
     if port != -1 && port != i32::from(end.port) {
         return false;
     }
-    let own: Vec<u8> = match (end.ip, family == net::AF_INET6 || family == net::AF_UNSPEC && socket.family == net::AF_INET6)
-    {
-        (IpAddr::V4(ip), false) if family != net::AF_UNSPEC || socket.family == net::AF_INET => ip.octets().to_vec(),
-        (IpAddr::V4(ip), _) if socket.family == net::AF_INET6 => ip.to_ipv6_mapped().octets().to_vec(),
-        (IpAddr::V6(ip), _) if family != net::AF_INET => ip.octets().to_vec(),
-        _ => return false,
-    };
+    let own: Vec<u8> =
+        match (end.ip, family == net::AF_INET6 || family == net::AF_UNSPEC && socket.family == net::AF_INET6) {
+            (IpAddr::V4(ip), false) if family != net::AF_UNSPEC || socket.family == net::AF_INET => {
+                ip.octets().to_vec()
+            }
+            (IpAddr::V4(ip), _) if socket.family == net::AF_INET6 => ip.to_ipv6_mapped().octets().to_vec(),
+            (IpAddr::V6(ip), _) if family != net::AF_INET => ip.octets().to_vec(),
+            _ => return false,
+        };
     let bits = usize::from(bits);
     let whole = bits / 8;
     let mask = !(0xff_u8.checked_shr((bits % 8) as u32).unwrap_or(0));

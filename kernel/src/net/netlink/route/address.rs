@@ -91,9 +91,9 @@ pub fn get(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
     for family in families(request) {
         for device in devices.iter().filter(|device| index == 0 || device.index == index) {
             let of_family = device.addresses.iter().filter(|own| bytes_of(own.prefix.address()).0 == family);
-            messages.extend(of_family.map(|own| {
-                message(|head| Message::new(request, NEW, NLM_F_MULTI, head), device, own)
-            }));
+            messages.extend(
+                of_family.map(|own| message(|head| Message::new(request, NEW, NLM_F_MULTI, head), device, own)),
+            );
         }
     }
     Ok(Answer::Dump(Box::new(Listed(messages.into_iter()))))

@@ -124,8 +124,7 @@ fn attributes<'a>(request: &Request<'a>) -> Attributes<'a> {
 pub fn get(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
     let devices = devices::all(cx);
     if request.is_dump() {
-        let of_device =
-            |device: &Device| message(|body| Message::new(request, NEW, NLM_F_MULTI, body), device);
+        let of_device = |device: &Device| message(|body| Message::new(request, NEW, NLM_F_MULTI, body), device);
         let messages: Vec<Vec<u8>> = devices.iter().map(of_device).collect();
         return Ok(Answer::Dump(Box::new(Listed(messages.into_iter()))));
     }

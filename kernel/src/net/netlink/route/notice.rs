@@ -74,12 +74,7 @@ pub fn tell_route(route: &tcpip::ip::Route, change: Change, cx: &Cx) {
 }
 
 /// A program has said who a neighbour is, or has one forgotten.
-pub fn tell_neighbour(
-    index: i32,
-    known: (IpAddr, Option<HardwareAddress>, Reachability),
-    change: Change,
-    cx: &Cx,
-) {
+pub fn tell_neighbour(index: i32, known: (IpAddr, Option<HardwareAddress>, Reachability), change: Change, cx: &Cx) {
     if has_listeners() {
         let message = neighbour::message(|head| change.message(neighbour::NEW, head), index, &known);
         tell(NETLINK_ROUTE, NEIGHBOUR, &message, cx);
