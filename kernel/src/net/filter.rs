@@ -189,16 +189,12 @@ impl Filter {
             }
             let left = len - at - 1;
             match one.code {
-                code if code == ALU | DIV | K || code == ALU | MOD | K => {
-                    if one.k == 0 {
-                        return Err(Errno::EINVAL);
-                    }
-                }
+                code if (code == ALU | DIV | K || code == ALU | MOD | K) && one.k == 0 => return Err(Errno::EINVAL),
                 code if (code == ALU | LSH | K || code == ALU | RSH | K) && one.k >= 32 => return Err(Errno::EINVAL),
-                code if code == LD | MEM || code == LDX | MEM => {
-                    if one.k as usize >= WORDS || words & 1 << one.k == 0 {
-                        return Err(Errno::EINVAL);
-                    }
+                code if (code == LD | MEM || code == LDX | MEM)
+                    && (one.k as usize >= WORDS || words & 1 << one.k == 0) =>
+                {
+                    return Err(Errno::EINVAL);
                 }
                 code if code == ST || code == STX => {
                     if one.k as usize >= WORDS {

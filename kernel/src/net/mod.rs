@@ -97,6 +97,9 @@ pub enum Type {
     SequencedPacket,
 }
 
+/// What the value of an option is for a number that is given with the question.
+pub type OptionOfNumber = fn(u32) -> Result<Vec<u8>>;
+
 /// Which directions shutdown(2) ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shutdown {
@@ -201,7 +204,7 @@ pub trait Socket: File {
     -> Step<()>;
 
     /// How an option is answered whose value depends on a number that is given with the question; `None`: as all others.
-    fn option_with(&self, _level: u32, _name: u32) -> Option<fn(u32) -> Result<Vec<u8>>> {
+    fn option_with(&self, _level: u32, _name: u32) -> Option<OptionOfNumber> {
         None
     }
 

@@ -18,6 +18,12 @@ pub struct Registry<T: 'static> {
     count: AtomicUsize,
 }
 
+impl<T: Send + Sync + 'static> Default for Registry<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T: Send + Sync + 'static> Registry<T> {
     /// An empty one.
     pub const fn new() -> Self {
@@ -42,7 +48,7 @@ impl<T: Send + Sync + 'static> Registry<T> {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 }

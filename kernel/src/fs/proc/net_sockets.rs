@@ -67,7 +67,8 @@ fn established(cx: &Cx) -> usize {
 
 /// How many sockets there are of each kind that are found by others, and how many pages they have: none that are counted.
 pub(super) fn socket_counts(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
-    let used = tcp::count() + datagram::count() + unix::SOCKETS.len() + netlink::SOCKETS.len() + packet::SOCKETS.len();
+    let used =
+        tcp::count() + datagram::count() + unix::SOCKETS.count() + netlink::SOCKETS.count() + packet::SOCKETS.count();
     let count = |listing: Listing| count(listing, V4, cx);
     text.add(format_args!("sockets: used {used}\n"));
     text.add(format_args!(

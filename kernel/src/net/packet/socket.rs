@@ -22,7 +22,8 @@ use crate::net::devices;
 use crate::net::filter::{Filter, Instruction, MOST_INSTRUCTIONS};
 use crate::net::interface::{Interface, Refused};
 use crate::net::{
-    AtFault, Control, Family, Received, Receiving, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type, read_into,
+    AtFault, Control, Family, OptionOfNumber, Received, Receiving, Sending, Shutdown, Sink, Socket, Source, Timeouts,
+    Type, read_into,
 };
 use crate::reclaim::Held;
 use crate::step::Step;
@@ -427,7 +428,7 @@ impl Socket for PacketSocket {
         Ok(())
     }
 
-    fn option_with(&self, level: u32, name: u32) -> Option<fn(u32) -> Result<Vec<u8>>> {
+    fn option_with(&self, level: u32, name: u32) -> Option<OptionOfNumber> {
         let header_bytes = |version| match version {
             V2 => Ok((RING_HEADER_BYTES as u32).to_le_bytes().to_vec()),
             _ => Err(Errno::EINVAL),

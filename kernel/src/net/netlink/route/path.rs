@@ -243,13 +243,20 @@ fn get_one(request: &Request<'_>) -> Result<Answer, Refusal> {
     Ok(Answer::Message(message.with(USER, &[0; 4]).with(CACHE, &[0; 32]).finish()))
 }
 
+/// A route that is to be changed, as far as it is said.
+struct Wanted {
+    prefix: Prefix,
+    gateway: Option<IpAddr>,
+    device: Option<i32>,
+    metric: Option<u32>,
+    source: Option<IpAddr>,
+}
+
 /// What a request says of a route; nothing is checked against what there is.
 ///
 /// # Errors
 /// EINVAL, EAFNOSUPPORT. EOPNOTSUPP: it is of a kind that is not there.
-fn wanted(
-    request: &Request<'_>,
-) -> Result<(Prefix, Option<IpAddr>, Option<i32>, Option<u32>, Option<IpAddr>), Refusal> {
+fn wanted(request: &Request<'_>) -> Result<Wanted, Refusal> {
     if request.body.len() < HEAD_BYTES {
         return Err(Errno::EINVAL.into());
     }
@@ -281,7 +288,7 @@ fn wanted(
         return Err(refused(Errno::EINVAL, "Invalid prefix for given prefix length"));
     }
     let device = attributes.word(DEVICE)?.map(|index| index as i32);
-    Ok((prefix, of(GATEWAY)?, device, attributes.word(METRIC)?, of(SOURCE)?))
+    Ok(Wanted { prefix, gateway: of(GATEWAY)?, device, metric: attributes.word(METRIC)?, source: of(SOURCE)? })
 }
 
 /// Adds a route, or replaces one.
@@ -289,7 +296,7 @@ fn wanted(
 /// # Errors
 /// Those of [`wanted`] and [`routes::add`]; ENODEV, ENETUNREACH.
 pub fn add(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
-    let (prefix, gateway, device, metric, source) = wanted(request)?;
+    let Wanted { prefix, gateway, device, metric, source } = wanted(request)?;
     let index = match (device, gateway) {
         (Some(index), _) => index,
         (None, Some(gateway)) => {
@@ -319,7 +326,7 @@ pub fn add(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
 /// # Errors
 /// Those of [`wanted`]; ESRCH: there is none. EOPNOTSUPP: it follows from an address.
 pub fn remove(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
-    let (prefix, gateway, device, metric, source) = wanted(request)?;
+    let Wanted { prefix, gateway, device, metric, source } = wanted(request)?;
     let origin = request.head::<HEAD_BYTES>()[5];
     let is_it = |route: &Route| {
         route.prefix == prefix
