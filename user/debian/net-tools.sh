@@ -1,4 +1,4 @@
-# ip, ss, ping, traceroute, tcpdump, dig with a server of names, iperf3, over the loopback device
+# ip, ss, ping, traceroute, dig with a server of names, iperf3, over the loopback device
 ### network
 set -e
 ip link set lo up
@@ -14,6 +14,3 @@ printf 'no-resolv\nlisten-address=127.0.0.1\nbind-interfaces\nport=5300\naddress
 dnsmasq -C dns && for kind in A AAAA TXT MX; do dig +short +time=5 -p 5300 @127.0.0.1 one.test $kind; done; dig +tcp +short -p 5300 @127.0.0.1 one.test; dig -p 5300 @127.0.0.1 none.test | grep -o 'status: [A-Z]*'; kill $(cat dns.pid)
 iperf3 -s -D -1 -p 5201 -I iperf.pid; until [ -s iperf.pid ]; do sleep 0.1; done; sleep 0.5; iperf3 -c 127.0.0.1 -n 20M | grep -oE 'sender|receiver'
 iperf3 -s -D -1 -p 5202 -I iperf2.pid; until [ -s iperf2.pid ]; do sleep 0.1; done; sleep 0.5; iperf3 -c ::1 -p 5202 -u -b 20M -n 4M -R | grep -oE 'sender|receiver'
-timeout 60 tcpdump -n -i lo -c 4 -w packets udp dst port 9999 2>/dev/null & dump=$!
-sleep 3; for i in 1 2 3 4; do echo message $i >/dev/udp/127.0.0.1/9999; done 2>/dev/null || true
-wait $dump; tcpdump -n -r packets 2>/dev/null | sed -E 's/^[^ ]* //; s/\.[0-9]+ >/.P >/'
