@@ -235,8 +235,8 @@ fn get_one(request: &Request<'_>) -> Result<Answer, Refusal> {
             _ => UNICAST,
         };
     }
-    // Linux tells the table to those who ask for it; iproute2 does.
-    if word(&request.head::<HEAD_BYTES>(), 8) & LOOKUP_TABLE == 0 {
+    // Linux tells the table to those who ask for it, as iproute2 does. Of IPv4 `local` and `main` are one table until somebody adds rules, and that one's name is told.
+    if family == AF_INET || word(&request.head::<HEAD_BYTES>(), 8) & LOOKUP_TABLE == 0 {
         way.table = TABLE_MAIN;
     }
     let message = way.begin(CLONED, |head| Message::new(request, NEW, 0, head));
