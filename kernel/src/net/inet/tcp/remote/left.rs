@@ -1,11 +1,14 @@
 //! [`Left`]: what belongs to no socket, and so to no group: half-open connections that a listener may get, those whose socket was closed and that still send, and those in TIME-WAIT. Nobody is charged for them, so there is a bounded number of each.
 //!
+//! What orphans have to send takes memory of nobody's as well: all of it together a part of the machine's ([`MOST_ORPHAN_PART`]).
+//!
 //! Of half-open ones beyond the bound nothing is kept: SYN cookies take their place. A connection that would be one orphan too many is reset when its socket is closed, as by Linux (`tcp_max_orphans`), and one too many in TIME-WAIT is
 //! forgotten (`tcp_max_tw_buckets`).
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
+use frame::mm::{self, PAGE_SIZE};
 use tcpip::Duration;
 use tcpip::tcp::State;
 
@@ -16,8 +19,11 @@ const ORPHAN_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Those that wait for the last part of their beginning.
 pub(super) static HALF_OPEN: Bound = Bound::new(1024);
-/// Those that no socket has, and that are not over. Each has up to half a megabyte that waits to go.
+/// Those that no socket has, and that are not over.
 static ORPHANS: Bound = Bound::new(4096);
+/// What waits to go of those takes at most this part of the machine's memory. It is counted as what waited when the socket was closed, until the connection is over.
+const MOST_ORPHAN_PART: usize = 64;
+static ORPHAN_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Those of which old segments may still come. Their buffers are empty.
 static TIME_WAITS: Bound = Bound::new(16_384);
 
@@ -34,23 +40,36 @@ impl Bound {
 
     /// One more; `None` if there are too many.
     pub(super) fn one_more(&'static self) -> Option<Left> {
-        let one_more = Left(self);
+        let one_more = Left { bound: self, bytes: 0 };
         (self.count.fetch_add(1, Ordering::Relaxed) < self.most).then_some(one_more)
     }
 }
 
 /// One of those that are counted.
-pub(super) struct Left(&'static Bound);
+pub(super) struct Left {
+    bound: &'static Bound,
+    /// What waits to go, of an orphan.
+    bytes: usize,
+}
 
 impl Left {
+    /// An orphan that has so much to send; `None` if there are too many, or they have too much.
+    fn orphan(bytes: usize) -> Option<Left> {
+        let mut left = ORPHANS.one_more()?;
+        left.bytes = bytes;
+        let all = ORPHAN_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        (all <= mm::frame_count() * PAGE_SIZE / MOST_ORPHAN_PART).then_some(left)
+    }
+
     fn is_of(&self, bound: &'static Bound) -> bool {
-        core::ptr::eq(self.0, bound)
+        core::ptr::eq(self.bound, bound)
     }
 }
 
 impl Drop for Left {
     fn drop(&mut self) {
-        self.0.count.fetch_sub(1, Ordering::Relaxed);
+        self.bound.count.fetch_sub(1, Ordering::Relaxed);
+        ORPHAN_BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -62,7 +81,7 @@ impl Remote {
         if state.left.is_some() {
             return;
         }
-        state.left = ORPHANS.one_more();
+        state.left = Left::orphan(state.connection.unacknowledged_bytes());
         if state.left.is_none() {
             return state.connection.abort();
         }
