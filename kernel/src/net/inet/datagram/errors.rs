@@ -81,7 +81,8 @@ impl Endpoint {
         {
             let mut state = self.state.lock(cx);
             let is_connected = state.remote.is_some_and(|remote| remote == failure.destination);
-            if !wants_errors && !(failure.reason.is_final && is_connected) {
+            let is_told = wants_errors || failure.reason.is_final && is_connected;
+            if !is_told {
                 return;
             }
             state.error = Some(failure.reason.error);
