@@ -22,24 +22,32 @@ const LAYOUTS: &[(&str, u64)] = &[
 #[test]
 fn no_damage_leads_to_a_panic_or_an_endless_loop() {
     let tree = trees::small(4, Ids::Small);
-    for (options, count) in LAYOUTS {
-        let device = make_image(tree.path(), options);
-        let metadata = metadata_pages(&device);
-        let mut failures = 0;
-        for seed in 0..*count {
-            let mut device = device.clone();
-            damage(&mut device, &metadata, &mut Random::new(seed + 1));
-            // Some of them with nothing at hand at the start of each operation, which takes long.
-            let device = if seed % 40 == 0 { Device::new(device) } else { Device::new(device).warm() };
-            let mut failed = 0;
-            match device.open() {
-                Ok(image) => visit(&device, &image, 300, &mut failed),
-                Err(_) => failed = 1,
-            }
-            failures += u64::from(failed > 0);
+    // Each with a core of its own, if there are so many.
+    std::thread::scope(|scope| {
+        for (options, count) in LAYOUTS {
+            let path = tree.path();
+            scope.spawn(move || damage_many(&make_image(path, options), options, *count));
         }
-        assert!(failures > count / 10, "{options}: only {failures} of {count} images were found to be damaged");
+    });
+}
+
+/// Damages an image again and again, and does all there is to do with it.
+fn damage_many(device: &[u8], options: &str, count: u64) {
+    let metadata = metadata_pages(device);
+    let mut failures = 0;
+    for seed in 0..count {
+        let mut device = device.to_vec();
+        damage(&mut device, &metadata, &mut Random::new(seed + 1));
+        // Some of them with nothing at hand at the start of each operation, which takes long.
+        let device = if seed % 40 == 0 { Device::new(device) } else { Device::new(device).warm() };
+        let mut failed = 0;
+        match device.open() {
+            Ok(image) => visit(&device, &image, 300, &mut failed),
+            Err(_) => failed = 1,
+        }
+        failures += u64::from(failed > 0);
     }
+    assert!(failures > count / 10, "{options}: only {failures} of {count} images were found to be damaged");
 }
 
 /// The pages that are not only content: those that an operation on an undamaged image reads first.
