@@ -18,7 +18,7 @@ http {
     server { listen unix:$PWD/socket; root $PWD; }
 }
 C
-chmod 755 /root . 
+chmod 755 .. .
 nginx -t -c $PWD/conf 2>&1 | sed "s#$PWD#.#g"
 nginx -c $PWD/conf
 get() { curl -sS --max-time 60 -o - "$@" | sha256sum; }
