@@ -170,9 +170,25 @@ impl InodeCache {
         inode.filter(|inode| !inode.ops.is_stale(cx))
     }
 
+    /// The same, for who is to own it.
+    pub fn own(&self, number: u64, cx: &Cx) -> Option<StrongRc<Inode>> {
+        self.get(number, cx)?.share()
+    }
+
     /// Takes the inode of that number out: it is not found any more, and lives as long as others own it.
     pub fn remove(&self, number: u64, cx: &Cx) -> Option<StrongRc<Inode>> {
         self.inodes.lock(cx).by_number.remove(&number).map(|cached| cached.inode)
+    }
+
+    /// Takes that inode out, unless another one has its number by now.
+    pub fn remove_this(&self, inode: &TempRc<'_, Inode>, cx: &Cx) {
+        let mut inodes = self.inodes.lock(cx);
+        let is_here =
+            inodes.by_number.get(&inode.number).is_some_and(|cached| cached.inode.downgrade() == inode.downgrade());
+        let removed = if is_here { inodes.by_number.remove(&inode.number) } else { None };
+        drop(inodes);
+        // It ends with nothing locked.
+        drop(removed);
     }
 
     /// Puts an inode in, which has come by a name.
@@ -189,16 +205,36 @@ impl InodeCache {
         cx: &'cx Cx,
         make: impl FnOnce() -> Result<Inode>,
     ) -> Result<TempRc<'cx, Inode>> {
-        if let Some(inode) = self.get(number, cx) {
-            return Ok(inode);
+        match self.get(number, cx) {
+            Some(inode) => Ok(inode),
+            None => self.insert_new(number, cx, make, |inode| inode.get(cx)),
         }
+    }
+
+    /// As [`get_or_insert`](Self::get_or_insert), for who is to own it.
+    pub fn own_or_insert(&self, number: u64, cx: &Cx, make: impl FnOnce() -> Result<Inode>) -> Result<StrongRc<Inode>> {
+        match self.own(number, cx) {
+            Some(inode) => Ok(inode),
+            None => self.insert_new(number, cx, make, StrongRc::share),
+        }
+    }
+
+    /// Puts a new inode in; what is found there is what `take` takes of the cache's.
+    fn insert_new<'cx, R>(
+        &self,
+        number: u64,
+        cx: &'cx Cx,
+        make: impl FnOnce() -> Result<Inode>,
+        take: impl Fn(&StrongRc<Inode>) -> R,
+    ) -> Result<R> {
         let inode = StrongRc::new(make()?);
-        let made = inode.get(cx);
+        let made = take(&inode);
         let mut inodes = self.inodes.lock(cx);
         // Another core may have made it, too.
-        let other = inodes.by_number.get_mut(&number).map(|other| other.find(cx));
-        if let Some(other) = other.filter(|other| !other.ops.is_stale(cx)) {
-            return Ok(other);
+        if let Some(other) = inodes.by_number.get_mut(&number)
+            && !other.find(cx).ops.is_stale(cx)
+        {
+            return Ok(take(&other.inode));
         }
         inodes.make_room(self.kept, self.forgets_directories, cx);
         inodes.by_number.insert(number, Cached::new(inode));

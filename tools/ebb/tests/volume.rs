@@ -331,7 +331,12 @@ fn writers_on_two_cores_lose_nothing() {
         cd /v; mkdir many; i=0; while [ $i -lt 1500 ]; do >many/$i; i=$((i + 1)); done
         (while [ ! -e stop ]; do ls -l many >/dev/null; done) &
         for writer in 1 2 3 4; do
-            (i=0; while [ $i -lt 200 ]; do echo $writer $i >>all; echo $i >$writer.$i; mv $writer.$i $writer; i=$((i + 1)); done; >done.$writer) &
+            (i=0; while [ $i -lt 200 ]; do
+                echo $writer $i >>all; echo $i >$writer.$i; mv $writer.$i $writer
+                # What was given the number of a file that is gone is a new file.
+                (set -C; echo $i >new.$writer.$i) || echo \"new.$writer.$i was there\"
+                i=$((i + 1))
+            done; >done.$writer) &
         done
         while [ ! -e done.1 ] || [ ! -e done.2 ] || [ ! -e done.3 ] || [ ! -e done.4 ]; do sleep 0.1; done
         >stop; wait; wc -l <all; cat 1 2 3 4";

@@ -62,7 +62,7 @@ pub enum Answer {
     Done,
     /// The inode that was found or made.
     Found(StrongRc<Inode>),
-    /// The name leads elsewhere by now, or nowhere.
+    /// A name leads elsewhere by now, or nowhere: it is to be looked up anew.
     Stale,
     /// So many bytes were written, up to that offset.
     Written(usize, u64),
@@ -131,6 +131,23 @@ impl Table {
 pub type Payload = Vec<UFrame>;
 
 impl Question {
+    /// The inodes it is about: one or two.
+    pub fn names(&self) -> (Name, Option<Name>) {
+        match self {
+            Question::Lookup { directory, .. }
+            | Question::List { directory }
+            | Question::Create { directory, .. }
+            | Question::Unlink { directory, .. } => (*directory, None),
+            Question::Open { inode, .. }
+            | Question::Attributes { inode }
+            | Question::Set { inode, .. }
+            | Question::Write { inode, .. }
+            | Question::Sync { inode, .. } => (*inode, None),
+            Question::Link { directory, target, .. } => (*directory, Some(*target)),
+            Question::Rename { from, to, .. } => (*from, Some(*to)),
+        }
+    }
+
     fn kind(&self) -> u8 {
         match self {
             Question::Lookup { .. } => 0,

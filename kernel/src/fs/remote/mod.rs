@@ -32,6 +32,7 @@ mod file;
 mod listing;
 mod node;
 mod perform;
+mod removals;
 mod session;
 mod volume;
 

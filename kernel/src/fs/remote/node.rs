@@ -305,15 +305,15 @@ impl Node {
     /// It was found under `name` in `directory`, maybe for the first time.
     ///
     /// # Errors
-    /// EIO: a directory would be in itself.
-    pub fn is_at(&self, this: &TempRc<'_, Inode>, directory: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) -> Result<()> {
+    /// EIO: a directory would be in itself. `Again`: nobody owns the directory any more.
+    pub fn is_at(&self, this: &TempRc<'_, Inode>, directory: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) -> Step<()> {
         if this.dentry.lock(cx).is(directory, name) {
             return Ok(());
         }
         if this.kind == FileKind::Directory && Inode::is_within(directory, this, cx) {
-            return Err(Errno::EIO);
+            return Err(Errno::EIO.into());
         }
-        let owner = directory.share().ok_or(Errno::ESTALE)?;
+        let owner = directory.share().ok_or(Stop::Again)?;
         *this.dentry.lock(cx) = Dentry::new(directory, name);
         let old = self.parent.lock(cx).replace(owner);
         drop(old);
@@ -384,7 +384,7 @@ impl Node {
             return Ok(cache);
         }
         self.volume(cx)?.ask(Question::Open { inode: self.name(cx)?, writes: false }, cx)?;
-        self.cache_here(cx).ok_or(Errno::ESTALE.into())
+        self.cache_here(cx).ok_or(Stop::Again)
     }
 
     fn cache_here<'cx>(&self, cx: &'cx Cx) -> Option<TempRc<'cx, Cache>> {

@@ -1,4 +1,7 @@
 //! [`Job`]: one question's way to its answer, a task of its own. What it finds it enters in the volume; so it is not lost if nobody waits for it any more.
+//!
+//! It owns the inodes that the question names until the answer is there: who asked waits with nothing held, and the volume's cache could throw them out meanwhile. Where one is gone before the
+//! server is asked anything, the answer is [`Answer::Stale`], and the names are looked up anew.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,8 +10,7 @@ use frame::Cx;
 use frame::mm::{PAGE_SIZE, UFrame};
 use linux_raw_sys::general as abi;
 use ninep::{Attributes, Reply, Request, SetAttributes};
-use refs::StrongRc;
-use refs::WeakRc;
+use refs::{StrongRc, TempRc, WeakRc};
 use tasks::{Body, Next, TaskRef};
 
 use super::calls::{Answer, Name, Payload, Question};
@@ -17,10 +19,11 @@ use super::file;
 use super::listing::Listing;
 use super::node::Node;
 use super::session::{Fid, Session};
-use super::volume::Volume;
+use super::volume::{Seen, Volume};
 use crate::block::wait_async;
 use crate::error::{Errno, Result};
 use crate::fs::{FileKind, Inode, Rename, Timestamp};
+use crate::step::at_once;
 
 /// So many frames one reply with names has: they are entered in one go.
 const LIST_FRAMES: usize = 4;
@@ -45,7 +48,12 @@ pub struct Job {
 
 impl Body for Job {
     fn run_async(&mut self, cx: &mut Cx) -> Next {
-        let outcome = self.answer_async(cx);
+        let (first, second) = self.question.names();
+        let outcome = match (own(first, cx), second.map(|second| own(second, cx))) {
+            (Some(first), None) => self.answer_async(cx, &first, &first),
+            (Some(first), Some(Some(second))) => self.answer_async(cx, &first, &second),
+            _ => Ok(Answer::Stale),
+        };
         if let Ok(volume) = self.volume.upgrade(cx) {
             volume.calls.answer(self.asker, &self.question, self.number, outcome, cx);
         }
@@ -62,66 +70,100 @@ fn number(fid: &StrongRc<Fid>) -> u32 {
     fid.with(|fid| fid.number)
 }
 
-/// Runs `f` on a node, if it is there still.
-fn with_node<R>(inode: Name, cx: &Cx, f: impl FnOnce(&refs::TempRc<'_, Inode>, &Node) -> R) -> Result<R> {
-    let inode = inode.upgrade(cx).map_err(|_| Errno::ESTALE)?;
+/// Comes to own an inode, if it is there still.
+fn own(inode: Name, cx: &Cx) -> Option<StrongRc<Inode>> {
+    inode.upgrade(cx).ok()?.share()
+}
+
+/// Runs `f` on a node.
+fn with_node<R>(inode: &StrongRc<Inode>, cx: &Cx, f: impl FnOnce(&TempRc<'_, Inode>, &Node) -> R) -> Result<R> {
+    let inode = inode.get(cx);
     Ok(f(&inode, Node::of(&inode)?))
 }
 
 /// What stands for a file.
-fn fid_of(inode: Name, cx: &Cx) -> Result<StrongRc<Fid>> {
+fn fid_of(inode: &StrongRc<Inode>, cx: &Cx) -> Result<StrongRc<Fid>> {
     with_node(inode, cx, |_, node| node.fid(cx))
 }
 
 /// A file has not the name any more that it had. Who comes by another way than that name (a working directory, /proc/self/fd) has it still.
-fn note_removed(inode: Name, cx: &Cx) -> Result<()> {
+fn note_removed(inode: &StrongRc<Inode>, cx: &Cx) -> Result<()> {
     with_node(inode, cx, |inode, _| inode.dentry.lock(cx).is_removed = true)
 }
 
 /// Waits until no other change of a file's content is under way, and begins one.
-fn begin_change_async(cx: &mut Cx, inode: Name) -> Result<()> {
+fn begin_change_async(cx: &mut Cx, inode: &StrongRc<Inode>) -> Result<()> {
     wait_async(cx, |waker, cx| with_node(inode, cx, |_, node| node.begin_change(waker, cx))?)
 }
 
+/// A file that is about to lose a name.
+struct Loser {
+    attributes: Attributes,
+    inode: Option<StrongRc<Inode>>,
+}
+
+impl Loser {
+    fn new(attributes: Attributes, volume: &TempRc<'_, Volume>, cx: &Cx) -> Self {
+        volume.removals.begin(attributes.qid.path, cx);
+        Loser { inode: volume.own_inode(attributes.qid.path, cx), attributes }
+    }
+
+    /// It has lost that name, or none after all. With its last it is known no more.
+    fn end(self, lost: Option<(&StrongRc<Inode>, &[u8])>, volume: &TempRc<'_, Volume>, cx: &Cx) {
+        volume.removals.end(self.attributes.qid.path, cx);
+        let (Some((directory, name)), Some(inode)) = (lost, self.inode) else { return };
+        let (inode, links) = (inode.get(cx), self.attributes.links);
+        let is_last = inode.kind == FileKind::Directory || links <= 1;
+        inode.change_kept(cx, |metadata| {
+            metadata.links = if is_last { 0 } else { u32::try_from(links - 1).unwrap_or(u32::MAX) };
+            metadata.changed = Timestamp::now();
+        });
+        if is_last {
+            volume.forget(&inode, cx);
+        } else {
+            let mut dentry = inode.dentry.lock(cx);
+            dentry.is_removed |= dentry.parent == Some(directory.downgrade()) && *dentry.name == *name;
+        }
+    }
+}
+
 impl Job {
-    fn answer_async(&mut self, cx: &mut Cx) -> Result<Answer> {
+    /// `first` and `second` are what the question names, in this order.
+    fn answer_async(&mut self, cx: &mut Cx, first: &StrongRc<Inode>, second: &StrongRc<Inode>) -> Result<Answer> {
         let payload = core::mem::take(&mut self.payload);
         match self.question.clone() {
-            Question::Lookup { directory, name } => self.look_up_async(cx, directory, &name).map(Answer::Found),
-            Question::Open { inode, writes } => self.open_async(cx, inode, writes),
-            Question::Attributes { inode } => {
-                let fid = fid_of(inode, cx)?;
-                self.refresh_async(cx, inode, &fid).map(|_| Answer::Done)
+            Question::Lookup { name, .. } => self.look_up_async(cx, first, &name).map(Answer::Found),
+            Question::Open { writes, .. } => self.open_async(cx, first, writes),
+            Question::Attributes { .. } => {
+                let fid = fid_of(first, cx)?;
+                self.refresh_async(cx, first, &fid).map(|_| Answer::Done)
             }
-            Question::List { directory } => self.list_async(cx, directory),
-            Question::Create { directory, name, kind, permissions, owner, target } => {
-                self.create_async(cx, directory, &name, (kind, permissions, owner), &target).map(Answer::Found)
+            Question::List { .. } => self.list_async(cx, first),
+            Question::Create { name, kind, permissions, owner, target, .. } => {
+                self.create_async(cx, first, &name, (kind, permissions, owner), &target)
             }
-            Question::Link { directory, name, target } => self.link_async(cx, directory, &name, target),
-            Question::Unlink { directory, name, is_directory } => self.unlink_async(cx, directory, &name, is_directory),
-            Question::Rename { from, name, to, new_name, how } => {
-                self.rename_async(cx, (from, &name), (to, &new_name), how)
+            Question::Link { name, .. } => self.link_async(cx, first, &name, second),
+            Question::Unlink { name, is_directory, .. } => self.unlink_async(cx, first, &name, is_directory),
+            Question::Rename { name, new_name, how, .. } => {
+                self.rename_async(cx, (first, &name), (second, &new_name), how)
             }
-            Question::Set { inode, set } => {
-                begin_change_async(cx, inode)?;
-                let outcome = self.set_async(cx, inode, set);
-                with_node(inode, cx, |_, node| node.end_change(cx))?;
+            Question::Set { set, .. } => {
+                begin_change_async(cx, first)?;
+                let outcome = self.set_async(cx, first, set);
+                with_node(first, cx, |_, node| node.end_change(cx))?;
                 outcome
             }
-            Question::Write { inode, offset, len } => {
-                begin_change_async(cx, inode)?;
-                let outcome = self.write_async(cx, inode, offset, len, payload);
-                with_node(inode, cx, |_, node| node.end_change(cx))?;
+            Question::Write { offset, len, .. } => {
+                begin_change_async(cx, first)?;
+                let outcome = self.write_async(cx, first, offset, len, payload);
+                with_node(first, cx, |_, node| node.end_change(cx))?;
                 outcome
             }
-            Question::Sync { inode, data_only } => {
-                let (fid, is_writer) = with_node(inode, cx, |_, node| (node.writer(cx), node.fid(cx)))?;
+            Question::Sync { data_only, .. } => {
                 // What is not open has nothing that the server does not have.
-                if let Some(fid) = fid {
-                    let request = Request::Sync { fid: number(&fid), data_only };
-                    self.session.tell_async(cx, &request, done)?;
+                if let Some(writer) = with_node(first, cx, |_, node| node.writer(cx))? {
+                    self.session.tell_async(cx, &Request::Sync { fid: number(&writer), data_only }, done)?;
                 }
-                drop(is_writer);
                 Ok(Answer::Done)
             }
         }
@@ -135,7 +177,7 @@ impl Job {
     fn attributes_async(
         &self,
         cx: &mut Cx,
-        inode: Option<Name>,
+        inode: Option<&StrongRc<Inode>>,
         fid: &StrongRc<Fid>,
     ) -> Result<(Attributes, Option<u64>)> {
         let changes = inode.and_then(|inode| with_node(inode, cx, |_, node| node.changes()).ok());
@@ -143,7 +185,7 @@ impl Job {
     }
 
     /// Brings the metadata of an inode up to date.
-    fn refresh_async(&self, cx: &mut Cx, inode: Name, fid: &StrongRc<Fid>) -> Result<Attributes> {
+    fn refresh_async(&self, cx: &mut Cx, inode: &StrongRc<Inode>, fid: &StrongRc<Fid>) -> Result<Attributes> {
         let (attributes, changes) = self.attributes_async(cx, Some(inode), fid)?;
         let metadata = self.volume(cx)?.metadata(&attributes)?;
         with_node(inode, cx, |inode, node| {
@@ -155,7 +197,24 @@ impl Job {
     }
 
     /// What a name leads to: walks there and enters it.
-    fn look_up_async(&self, cx: &mut Cx, directory: Name, name: &[u8]) -> Result<StrongRc<Inode>> {
+    fn look_up_async(&self, cx: &mut Cx, directory: &StrongRc<Inode>, name: &[u8]) -> Result<StrongRc<Inode>> {
+        loop {
+            let removals = self.volume(cx)?.removals.count(cx);
+            if let Some(inode) = self.look_up_once_async(cx, directory, name, removals)? {
+                return Ok(inode);
+            }
+            tasks::yield_async(cx);
+        }
+    }
+
+    /// The same; `None` if the file may be gone by now, and another one have its number, since so many [removals](Removals) were over.
+    fn look_up_once_async(
+        &self,
+        cx: &mut Cx,
+        directory: &StrongRc<Inode>,
+        name: &[u8],
+        removals: u64,
+    ) -> Result<Option<StrongRc<Inode>>> {
         let above = fid_of(directory, cx)?;
         let fid = match self.session.walk_async(cx, number(&above), Some(name)) {
             Ok(fid) => fid,
@@ -174,43 +233,53 @@ impl Job {
             None => known,
         };
         let changes = if attributes.qid == known.qid || changes.is_none() { changes } else { None };
-        self.enter_async(cx, directory, name, fid, &attributes, changes)
+        let target = self.target_async(cx, &fid, &attributes)?;
+        if self.volume(cx)?.removals.may_concern(attributes.qid.path, removals, cx) {
+            return Ok(None);
+        }
+        self.enter((directory, name), fid, &attributes, target, Seen::Found(changes), cx).map(Some)
     }
 
-    fn enter_async(
+    /// Where a symbolic link leads; nothing of another file.
+    fn target_async(&self, cx: &mut Cx, fid: &StrongRc<Fid>, attributes: &Attributes) -> Result<Vec<u8>> {
+        match FileKind::of_mode(attributes.mode) {
+            Some(FileKind::Symlink) => {
+                let request = Request::ReadLink { fid: number(fid) };
+                self.session.tell_async(cx, &request, |reply| reply.target().map(<[u8]>::to_vec))
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn enter(
         &self,
-        cx: &mut Cx,
-        directory: Name,
-        name: &[u8],
+        (directory, name): (&StrongRc<Inode>, &[u8]),
         fid: StrongRc<Fid>,
         attributes: &Attributes,
-        changes: Option<u64>,
+        target: Vec<u8>,
+        seen: Seen,
+        cx: &Cx,
     ) -> Result<StrongRc<Inode>> {
-        let target = match FileKind::of_mode(attributes.mode) {
-            Some(FileKind::Symlink) => {
-                let request = Request::ReadLink { fid: number(&fid) };
-                self.session.tell_async(cx, &request, |reply| reply.target().map(<[u8]>::to_vec))?
-            }
-            _ => Vec::new(),
-        };
         let volume = self.volume(cx)?;
-        let directory = directory.upgrade(cx).map_err(|_| Errno::ESTALE)?;
-        let inode = volume.enter(Some((&directory, name)), fid, attributes, target, changes, cx)?;
-        Node::of(&directory)?.remember(name, Some(attributes.qid.path), cx);
+        let inode = volume.enter(Some((directory, name)), fid, attributes, target, seen, cx)?;
+        Node::of(&directory.get(cx))?.remember(name, Some(attributes.qid.path), cx);
         Ok(inode)
     }
 
     /// Whether a file is still what its name leads to; then it is as it is now, and open.
-    fn open_async(&self, cx: &mut Cx, inode: Name, writes: bool) -> Result<Answer> {
-        let (own, place, expected) = with_node(inode, cx, |inode, node| {
+    fn open_async(&self, cx: &mut Cx, inode: &StrongRc<Inode>, writes: bool) -> Result<Answer> {
+        let (own_fid, place, is_removed, expected) = with_node(inode, cx, |inode, node| {
             let dentry = inode.dentry.lock(cx);
             let place = dentry.parent.filter(|_| !dentry.is_removed).map(|parent| (parent, dentry.name.clone()));
             let is_removed = dentry.is_removed;
             drop(dentry);
-            (node.fid(cx), (place, is_removed), inode.number)
+            (node.fid(cx), place, is_removed, inode.number)
         })?;
         let fid = match place {
-            (Some((parent, name)), _) => {
+            Some((parent, name)) => {
+                // It has just been moved, and nothing else was in that directory.
+                let Some(parent) = own(parent, cx) else { return Ok(Answer::Stale) };
+                let parent = &parent;
                 let above = fid_of(parent, cx)?;
                 match self.session.walk_async(cx, number(&above), Some(&name)) {
                     Ok(fid) => {
@@ -231,10 +300,10 @@ impl Job {
                     Err(error) => return Err(error),
                 }
             }
-            (None, true) => own,
-            (None, false) => {
-                self.refresh_async(cx, inode, &own)?;
-                own
+            None if is_removed => own_fid,
+            None => {
+                self.refresh_async(cx, inode, &own_fid)?;
+                own_fid
             }
         };
         let (is_regular, has_reader, has_writer) = with_node(inode, cx, |inode, node| {
@@ -262,7 +331,7 @@ impl Job {
         Ok(open)
     }
 
-    fn list_async(&self, cx: &mut Cx, directory: Name) -> Result<Answer> {
+    fn list_async(&self, cx: &mut Cx, directory: &StrongRc<Inode>) -> Result<Answer> {
         let since = frame::time::now();
         let fid = fid_of(directory, cx)?;
         let open = self.open_one_async(cx, &fid, file::DIRECTORY)?;
@@ -299,11 +368,11 @@ impl Job {
     fn create_async(
         &self,
         cx: &mut Cx,
-        directory: Name,
+        directory: &StrongRc<Inode>,
         name: &[u8],
         (kind, mode, (uid, gid)): (FileKind, u32, (u32, u32)),
         target: &[u8],
-    ) -> Result<StrongRc<Inode>> {
+    ) -> Result<Answer> {
         let above = fid_of(directory, cx)?;
         let (uid, gid) = self.volume(cx)?.owner_there(uid, gid);
         let at = number(&above);
@@ -321,7 +390,7 @@ impl Job {
             _ => Request::Node { directory: at, name, mode: kind.mode_bits() | mode, gid },
         };
         let is_special = matches!(request, Request::Node { .. });
-        self.session.tell_async(cx, &request, done).map_err(|error| match error {
+        let made = self.session.tell_async(cx, &request, |mut reply| reply.qid()).map_err(|error| match error {
             // QEMU takes it back, as it then cannot open it in order to set its permissions.
             Errno::ENXIO if is_special => Errno::EPERM,
             error => error,
@@ -336,15 +405,26 @@ impl Job {
                 (attributes.uid, attributes.gid) = (uid, gid);
             }
         }
-        let inode = self.enter_async(cx, directory, name, fid, &attributes, None)?;
+        let target = self.target_async(cx, &fid, &attributes)?;
+        if attributes.qid.path != made.path {
+            // It is gone, and the name leads elsewhere.
+            return Ok(Answer::Stale);
+        }
+        let inode = self.enter((directory, name), fid, &attributes, target, Seen::Made, cx)?;
         with_node(directory, cx, |_, node| node.name_changed(name, Some(attributes.qid.path), cx))?;
         if let Some(writer) = writer {
             Node::of(&inode.get(cx))?.set_writer(writer, cx);
         }
-        Ok(inode)
+        Ok(Answer::Found(inode))
     }
 
-    fn link_async(&self, cx: &mut Cx, directory: Name, name: &[u8], target: Name) -> Result<Answer> {
+    fn link_async(
+        &self,
+        cx: &mut Cx,
+        directory: &StrongRc<Inode>,
+        name: &[u8],
+        target: &StrongRc<Inode>,
+    ) -> Result<Answer> {
         let (above, fid) = (fid_of(directory, cx)?, fid_of(target, cx)?);
         let request = Request::Link { directory: number(&above), fid: number(&fid), name };
         self.session.tell_async(cx, &request, done)?;
@@ -356,43 +436,31 @@ impl Job {
         Ok(Answer::Done)
     }
 
-    fn unlink_async(&self, cx: &mut Cx, directory: Name, name: &[u8], is_directory: bool) -> Result<Answer> {
+    fn unlink_async(
+        &self,
+        cx: &mut Cx,
+        directory: &StrongRc<Inode>,
+        name: &[u8],
+        is_directory: bool,
+    ) -> Result<Answer> {
         let above = fid_of(directory, cx)?;
         let flags = if is_directory { abi::AT_REMOVEDIR } else { 0 };
         // Which file loses its name.
         let gone = self.session.walk_async(cx, number(&above), Some(name))?;
         let attributes = self.session.attributes_async(cx, number(&gone))?;
-        self.session.tell_async(cx, &Request::Unlink { directory: number(&above), name, flags }, done)?;
-        self.lost_name(directory, name, &attributes, cx)?;
+        let loser = Loser::new(attributes, &self.volume(cx)?, cx);
+        let outcome = self.session.tell_async(cx, &Request::Unlink { directory: number(&above), name, flags }, done);
+        loser.end(outcome.is_ok().then_some((directory, name)), &self.volume(cx)?, cx);
+        outcome?;
         with_node(directory, cx, |_, node| node.name_changed(name, None, cx))?;
         Ok(Answer::Done)
-    }
-
-    /// A file lost a name: with its last it is known no more.
-    fn lost_name(&self, directory: Name, name: &[u8], attributes: &Attributes, cx: &Cx) -> Result<()> {
-        let volume = self.volume(cx)?;
-        let Some(inode) = volume.inode(attributes.qid.path, cx) else { return Ok(()) };
-        let is_last = inode.kind == FileKind::Directory || attributes.links <= 1;
-        inode.change_kept(cx, |metadata| {
-            metadata.links = if is_last { 0 } else { u32::try_from(attributes.links - 1).unwrap_or(u32::MAX) };
-            metadata.changed = Timestamp::now();
-        });
-        let mut dentry = inode.dentry.lock(cx);
-        if is_last || (dentry.parent == Some(directory) && *dentry.name == *name) {
-            dentry.is_removed = true;
-        }
-        drop(dentry);
-        if is_last {
-            volume.forget(attributes.qid.path, cx);
-        }
-        Ok(())
     }
 
     fn rename_async(
         &self,
         cx: &mut Cx,
-        (from, name): (Name, &[u8]),
-        (to, new_name): (Name, &[u8]),
+        (from, name): (&StrongRc<Inode>, &[u8]),
+        (to, new_name): (&StrongRc<Inode>, &[u8]),
         how: Rename,
     ) -> Result<Answer> {
         let (above, new_above) = (fid_of(from, cx)?, fid_of(to, cx)?);
@@ -405,22 +473,28 @@ impl Job {
             Err(error) => return Err(error),
         };
         let request = Request::Rename { from: number(&above), name, to: number(&new_above), new_name };
-        self.session.tell_async(cx, &request, done)?;
+        let replaced = replaced.filter(|replaced| replaced.qid.path != attributes.qid.path);
+        let loser = match replaced {
+            Some(replaced) => Some(Loser::new(replaced, &self.volume(cx)?, cx)),
+            None => None,
+        };
+        let outcome = self.session.tell_async(cx, &request, done);
         drop(moved);
-        if let Some(replaced) = replaced.filter(|replaced| replaced.qid.path != attributes.qid.path) {
-            self.lost_name(to, new_name, &replaced, cx)?;
+        if let Some(loser) = loser {
+            loser.end(outcome.is_ok().then_some((to, new_name)), &self.volume(cx)?, cx);
         }
+        outcome?;
         let volume = self.volume(cx)?;
-        let to_inode = to.upgrade(cx).map_err(|_| Errno::ESTALE)?;
+        let to_inode = to.get(cx);
         if let Some(inode) = volume.inode(attributes.qid.path, cx) {
-            Node::of(&inode)?.is_at(&inode, &to_inode, new_name, cx)?;
+            at_once(Node::of(&inode)?.is_at(&inode, &to_inode, new_name, cx))?;
         }
         with_node(from, cx, |_, node| node.name_changed(name, None, cx))?;
         Node::of(&to_inode)?.name_changed(new_name, Some(attributes.qid.path), cx);
         Ok(Answer::Done)
     }
 
-    fn set_async(&self, cx: &mut Cx, inode: Name, set: SetAttributes) -> Result<Answer> {
+    fn set_async(&self, cx: &mut Cx, inode: &StrongRc<Inode>, set: SetAttributes) -> Result<Answer> {
         let fid = fid_of(inode, cx)?;
         with_node(inode, cx, |_, node| node.note_change())?;
         let outcome = self.session.tell_async(cx, &Request::SetAttributes { fid: number(&fid), set }, done);
@@ -437,7 +511,7 @@ impl Job {
     fn write_async(
         &self,
         cx: &mut Cx,
-        inode: Name,
+        inode: &StrongRc<Inode>,
         offset: Option<u64>,
         len: usize,
         frames: Vec<UFrame>,

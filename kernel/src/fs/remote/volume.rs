@@ -12,12 +12,13 @@ use refs::{StrongRc, TempRc, WeakRc};
 use super::calls::{Answer, Before, Calls, NO_CALL, Payload, Progress, Question};
 use super::node::Node;
 use super::perform::Job;
+use super::removals::Removals;
 use super::session::{Fid, Session};
 use crate::error::{Errno, Result};
 use crate::fs::types::OnServer;
 use crate::fs::{Dentry, DeviceNumber, FileKind, FileSystem, Inode, InodeCache, Instance, Kept, Metadata, Timestamp};
 use crate::sched::{self, Parameters};
-use crate::step::{Absent, Source, Step, Stop};
+use crate::step::{Absent, Source, Step, Stop, at_once};
 use refs::Waker;
 
 /// What statfs(2) tells, as Linux does.
@@ -36,10 +37,21 @@ pub struct Volume {
     inodes: InodeCache,
     /// What is asked.
     pub calls: Calls,
+    /// Which of its files are losing names.
+    pub removals: Removals,
     /// How many names its directories remember.
     pub names: StrongRc<AtomicUsize>,
     /// Whose files of the server's are root's here, user and group; `None`: everybody has the same number there and here.
     root_owner: Option<(u32, u32)>,
+}
+
+/// How a file was seen that is entered.
+#[derive(Clone, Copy)]
+pub enum Seen {
+    /// It was found, with that many [changes](Node::changes) before it was asked about, if it was here.
+    Found(Option<u64>),
+    /// It was made just now: an inode of its number is that of a file that is gone.
+    Made,
 }
 
 impl Kept for Volume {}
@@ -90,6 +102,7 @@ pub fn mount(request: &OnServer<'_>, cx: &Cx) -> Step<Instance> {
         file_system: file_system.downgrade(),
         inodes: InodeCache::of_owners(),
         calls: Calls::default(),
+        removals: Removals::default(),
         names: StrongRc::new(AtomicUsize::new(0)),
         root_owner,
     });
@@ -109,17 +122,28 @@ pub fn mount(request: &OnServer<'_>, cx: &Cx) -> Step<Instance> {
         if volume.metadata(&session.root)?.mode & linux_raw_sys::general::S_IFMT != FileKind::Directory.mode_bits() {
             return Err(Errno::ENOTDIR.into());
         }
-        volume.enter(None, session.root_fid(), &session.root, Vec::new(), None, cx)?
+        volume.enter(None, session.root_fid(), &session.root, Vec::new(), Seen::Found(None), cx)?
     };
     file_system.with(|file_system| file_system.keep(volume.unsize(|volume| volume)));
     Ok((file_system, root))
+}
+
+/// What came of a question, where it was about what its names lead to now.
+///
+/// # Errors
+/// `Again` where it was not; the server's.
+pub fn current(outcome: Result<Answer>) -> Step<Answer> {
+    match outcome? {
+        Answer::Stale => Err(Stop::Again),
+        answer => Ok(answer),
+    }
 }
 
 impl Volume {
     /// Asks the server, or says how it went if it was asked. `payload` is what belongs to the question, `before` what names lead to that it changes.
     ///
     /// # Errors
-    /// `Absent` until it is over; the server's.
+    /// `Absent` until it is over; `Again` if names are to be looked up anew; the server's.
     pub fn ask_with(
         &self,
         question: Question,
@@ -129,7 +153,7 @@ impl Volume {
     ) -> Step<Answer> {
         // What the question needs may have to be made accessible first.
         let payload = match self.calls.take(&question, cx) {
-            Some(outcome) => return Ok(outcome?),
+            Some(outcome) => return current(outcome),
             None if self.calls.is_under_way(&question, cx) => None,
             None => {
                 crate::memory::admit()?;
@@ -137,7 +161,7 @@ impl Volume {
             }
         };
         let number = match (self.calls.enter(&question, before, cx), payload) {
-            (Progress::Answered(outcome), _) => return Ok(outcome?),
+            (Progress::Answered(outcome), _) => return current(outcome),
             (Progress::New(number), Some(payload)) => {
                 self.start(question, payload, number, cx);
                 number
@@ -171,15 +195,42 @@ impl Volume {
         self.ask_with(question, || Ok(Vec::new()), Vec::new, cx)
     }
 
+    /// The inode that is the answer; it is there until the next suspension.
+    ///
+    /// # Errors
+    /// EIO: another answer.
+    pub fn found<'cx>(&self, answer: Answer, cx: &'cx Cx) -> Step<TempRc<'cx, Inode>> {
+        let Answer::Found(inode) = answer else { return Err(Errno::EIO.into()) };
+        let found = inode.get(cx);
+        // While it is owned here it is not thrown out, and afterwards it counts as found.
+        self.inodes.get(found.number, cx);
+        Ok(found)
+    }
+
     /// The inode of that number, if it is here.
     pub fn inode<'cx>(&self, number: u64, cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
         self.inodes.get(number, cx)
     }
 
-    /// The inode of that number has no name any more.
-    pub fn forget(&self, number: u64, cx: &Cx) {
-        // It ends with nothing locked.
-        drop(self.inodes.remove(number, cx));
+    /// The same, for who is to own it.
+    pub fn own_inode(&self, number: u64, cx: &Cx) -> Option<StrongRc<Inode>> {
+        self.inodes.own(number, cx)
+    }
+
+    /// An inode has no name any more: it is found neither by the one that it had nor by its number, which may be another file's.
+    pub fn forget(&self, inode: &TempRc<'_, Inode>, cx: &Cx) {
+        let place = {
+            let mut dentry = inode.dentry.lock(cx);
+            let was_removed = core::mem::replace(&mut dentry.is_removed, true);
+            dentry.parent.filter(|_| !was_removed).map(|parent| (parent, dentry.name.clone()))
+        };
+        if let Some((parent, name)) = place
+            && let Ok(parent) = parent.upgrade(cx)
+            && let Ok(node) = Node::of(&parent)
+        {
+            node.forget_name(&name, cx);
+        }
+        self.inodes.remove_this(inode, cx);
     }
 
     /// What is known of the changes of a file so far, before it is asked about: see [`Node::update`].
@@ -219,43 +270,47 @@ impl Volume {
         }
     }
 
-    /// Enters what a name was found to lead to, which `fid` stands for; `place` is the directory and the name, `None` for the root. `changes` is what was known before it was asked about.
+    /// Enters what a name leads to, which `fid` stands for; `place` is the directory and the name, `None` for the root.
     ///
     /// # Errors
     /// EIO: a directory that is in itself. ENOMEM.
     pub fn enter(
         &self,
-        place: Option<(&TempRc<'_, Inode>, &[u8])>,
+        place: Option<(&StrongRc<Inode>, &[u8])>,
         fid: StrongRc<Fid>,
         attributes: &Attributes,
         target: Vec<u8>,
-        changes: Option<u64>,
+        seen: Seen,
         cx: &Cx,
     ) -> Result<StrongRc<Inode>> {
         let number = attributes.qid.path;
         let metadata = self.metadata(attributes)?;
         let kind = FileKind::of_mode(metadata.mode).ok_or(Errno::EIO)?;
-        if let Some(inode) = self.inodes.get(number, cx) {
-            if inode.kind == kind && !inode.dentry.lock(cx).is_removed {
+        if let Some(own) = self.inodes.own(number, cx) {
+            let inode = own.get(cx);
+            if let Seen::Found(changes) = seen
+                && inode.kind == kind
+                && !inode.dentry.lock(cx).is_removed
+            {
                 let node = Node::of(&inode)?;
                 if let Some((directory, name)) = place {
-                    node.is_at(&inode, directory, name, cx)?;
+                    at_once(node.is_at(&inode, &directory.get(cx), name, cx))?;
                 }
                 node.replace_fid(fid, cx);
                 node.update(&inode, attributes, metadata, changes, cx);
-                return inode.share().ok_or(Errno::ESTALE);
+                return Ok(own);
             }
-            self.forget(number, cx);
+            self.forget(&inode, cx);
         }
         crate::memory::admit()?;
-        let inode = self.inodes.get_or_insert(number, cx, || {
+        let inode = self.inodes.own_or_insert(number, cx, || {
             let file_system = self.file_system.upgrade(cx)?.share().ok_or(Errno::EIO)?;
-            let dentry = place.map_or_else(Dentry::default, |(directory, name)| Dentry::new(directory, name));
-            let parent = place.map(|(directory, _)| directory.share().ok_or(Errno::ESTALE)).transpose()?;
+            let dentry = place.map_or_else(Dentry::default, |(directory, name)| Dentry::new(&directory.get(cx), name));
+            let parent = place.map(|(directory, _)| directory.share());
             let node = Node::new(self.name, self.names.share(), fid, parent, attributes, target);
             Ok(Inode::new(file_system, number, metadata, dentry, Box::new(node)))
         })?;
-        Node::of(&inode)?.is_of(inode.downgrade(), cx);
-        inode.share().ok_or(Errno::ESTALE)
+        Node::of(&inode.get(cx))?.is_of(inode.downgrade(), cx);
+        Ok(inode)
     }
 }

@@ -472,7 +472,7 @@ impl<F: Format> Volume<F> {
     ) -> Result<Inode> {
         let file_system = self.file_system.upgrade(cx)?.share().ok_or(Errno::EIO)?;
         let dentry = place.map_or_else(Dentry::default, |(parent, name)| Dentry::new(parent, name));
-        let parent = place.map(|(parent, _)| parent.share().ok_or(Errno::ESTALE)).transpose()?;
+        let parent = place.map(|(parent, _)| parent.share().ok_or(Errno::ENOENT)).transpose()?;
         let is_written = self.format.is_written();
         let flags = self.format.flags(&node);
         let ops = Box::new(Node::new(self, (number, node), parent, &metadata, cx));

@@ -11,7 +11,7 @@ use refs::TempRc;
 
 use super::super::calls::{Answer, Before, Question};
 use super::super::file::RemoteFile;
-use super::super::volume::Volume;
+use super::super::volume::{Volume, current};
 use super::{Node, PAGE, Size};
 use crate::block::{Keep, Wanted};
 use crate::error::Errno;
@@ -40,14 +40,6 @@ fn copy_in(from: &mut Reader<'_>, len: usize) -> Step<Vec<UFrame>> {
         left -= count;
     }
     Ok(frames)
-}
-
-fn found<'cx>(answer: Answer, cx: &'cx Cx) -> Step<TempRc<'cx, Inode>> {
-    match answer {
-        // It is there until the next suspension.
-        Answer::Found(inode) => Ok(inode.get(cx)),
-        _ => Err(Errno::EIO.into()),
-    }
 }
 
 /// What is to be set so that a file's metadata become others.
@@ -115,11 +107,11 @@ impl InodeOps for Node {
         }
         let question = Question::Lookup { directory: this.downgrade(), name: name.into() };
         if let Some(outcome) = volume.calls.take(&question, cx) {
-            return found(outcome?, cx);
+            return volume.found(current(outcome)?, cx);
         }
         let outcome = match self.known(name, &volume, cx) {
             Some(outcome) => outcome,
-            None => found(volume.ask(question, cx)?, cx),
+            None => volume.found(volume.ask(question, cx)?, cx),
         };
         if let Ok(inode) = &outcome {
             Node::of(inode)?.is_at(inode, this, name, cx)?;
@@ -171,7 +163,8 @@ impl InodeOps for Node {
             owner: (what.uid, what.gid),
             target: what.target.into(),
         };
-        let made = found(self.change(question, || alloc::vec![Before::of(this, name, None)], cx)?, cx)?;
+        let answer = self.change(question, || alloc::vec![Before::of(this, name, None)], cx)?;
+        let made = self.volume(cx)?.found(answer, cx)?;
         Node::of(&made)?.made_by(tasks::current(cx), cx);
         Ok(made)
     }
@@ -225,17 +218,15 @@ impl InodeOps for Node {
         let writes = flags.can_write() && self.is_regular;
         let me = tasks::current(cx);
         let was_made = self.state.lock(cx).made_by.take_if(|maker| *maker == me).is_some();
-        if !(was_made && writes) {
-            let answer = self.volume(cx)?.ask(Question::Open { inode: this.downgrade(), writes }, cx)?;
-            if matches!(answer, Answer::Stale) {
-                return Err(Stop::Again);
-            }
+        // A step that made it is not to be run again: O_EXCL.
+        if !was_made {
+            self.volume(cx)?.ask(Question::Open { inode: this.downgrade(), writes }, cx)?;
         }
         self.state.lock(cx).set_by = None;
         if !self.is_regular {
             return Ok(None);
         }
-        Ok(Some(Box::new(RemoteFile::new(this.share().ok_or(Errno::ESTALE)?, flags))))
+        Ok(Some(Box::new(RemoteFile::new(this.share().ok_or(Stop::Again)?, flags))))
     }
 
     fn read(&self, this: &Inode, offset: u64, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
