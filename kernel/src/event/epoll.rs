@@ -33,6 +33,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay, Sharing};
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, FileEnd, Lseek, OpenFile};
+use crate::memory::slot_bytes;
 use crate::radix::RadixTree;
 use crate::reclaim::{Held, OfEpollSet, Payer};
 use crate::step::Step;
@@ -76,8 +77,6 @@ static NESTING: SpinLock<()> = SpinLock::new(());
 
 /// A set of files that is waited for.
 pub struct Epoll {
-    /// Whether a group pays for what it watches.
-    pub is_charged: bool,
     /// Held by who looks at its files, from what rang to what is told.
     looking: SpinLock<()>,
     set: SpinLock<Set>,
@@ -138,7 +137,6 @@ impl Epoll {
     /// An empty set. What it watches is charged to `payer`, whoever has the set.
     pub fn new(payer: &Payer) -> Self {
         Epoll {
-            is_charged: !payer.is_nobody(),
             looking: SpinLock::new(()),
             set: SpinLock::new(Set {
                 newest: RadixTree::default(),
@@ -571,8 +569,8 @@ impl Look {
 
 impl File for Epoll {
     fn end(&self) -> FileEnd {
-        // What its items hold would not count as free until it is taken apart.
-        FileEnd::Seen
+        // As long as it watches nothing: what its items hold would not count as free until it is taken apart, nor come back to the group that is charged for them.
+        FileEnd::Unseen { bytes: slot_bytes(size_of::<Self>()) + OwnedBell::BYTES }
     }
 
     fn class(&self) -> Held {
@@ -595,15 +593,6 @@ impl File for Epoll {
         let released = set.items.split_off(left);
         set.held.remove(Held::EpollItem, released.len() as u32);
         drop(set);
-        drop(released);
-        left > 0
-    }
-
-    fn release_unseen(&self) -> bool {
-        let (released, left) = self.set.with(|set| {
-            let left = set.items.len().saturating_sub(RELEASED_AT_A_TIME);
-            (set.items.split_off(left), left)
-        });
         drop(released);
         left > 0
     }

@@ -199,10 +199,7 @@ impl Descriptors {
         if file.end.bytes() == 0 {
             return;
         }
-        if file.end.is_watched() || file.class == Held::EpollSet {
-            // A set tells of what it watches, and is told by that.
-            self.see_all();
-        } else if self.table.is_unseen(fd) {
+        if self.table.is_unseen(fd) {
             match self.other_end(fd, &file, cx) {
                 Some(other) if file.owners() == 1 => {
                     self.see(fd, cx);
@@ -238,28 +235,6 @@ impl Descriptors {
     pub fn see_all(&mut self) {
         self.table.see_all();
         self.unseen = UnseenEntries::default();
-    }
-
-    /// An epoll set is to watch a file. It is to leave at once what others see; what it watches where others have it is not to be ready any more once it is closed; and what is
-    /// charged for what it watches is to be given back at once.
-    #[inline]
-    pub fn watch(
-        &mut self,
-        (set, set_file): (usize, &TempRc<'_, OpenFile>),
-        (fd, file): (usize, &TempRc<'_, OpenFile>),
-        is_charged: impl FnOnce(&OpenFile) -> bool,
-        cx: &Cx,
-    ) {
-        if !self.table.is_unseen(set) {
-            return self.export(fd, cx);
-        }
-        if self.table.is_unseen(fd) {
-            file.end.watch();
-            if !is_charged(set_file) {
-                return;
-            }
-        }
-        if set_file.owners() == 1 { self.see(set, cx) } else { self.see_all() }
     }
 
     /// Takes out the unseen entries of a table that ends; all others have been [drained](Self::drain).

@@ -226,17 +226,12 @@ impl FileTable {
         Ok(open)
     }
 
-    /// The names of an epoll set and of a file that it is to watch: see [`Descriptors::watch`].
+    /// The names of an epoll set and of a file that it is to watch. The end of both is seen from now on: what the set holds is to come back as soon as it is closed, and what it watches is not to be
+    /// ready any more once that is closed.
     ///
     /// # Errors
     /// EBADF.
-    pub fn watch(
-        &self,
-        set: i32,
-        fd: i32,
-        is_charged: impl FnOnce(&OpenFile) -> bool,
-        cx: &Cx,
-    ) -> Result<(WeakRc<OpenFile>, WeakRc<OpenFile>)> {
+    pub fn watch(&self, set: i32, fd: i32, cx: &Cx) -> Result<(WeakRc<OpenFile>, WeakRc<OpenFile>)> {
         let number = |fd: i32| usize::try_from(fd).map_err(|_| Errno::EBADF);
         let (at, watched) = (number(set)?, number(fd)?);
         let mut handles = self.handles.lock(cx);
@@ -245,8 +240,10 @@ impl FileTable {
         if open.flags().contains(OpenFlags::PATH) || file.flags().contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
         }
-        if open.is_unseen_anywhere() || file.is_unseen_anywhere() {
-            handles.watch((at, &open), (watched, &file), is_charged, cx);
+        for (fd, open) in [(at, &open), (watched, &file)] {
+            if open.is_unseen_anywhere() {
+                handles.export(fd, cx);
+            }
         }
         Ok((open.downgrade(), file.downgrade()))
     }

@@ -281,11 +281,6 @@ pub trait File: Any + Send + Sync {
         false
     }
 
-    /// As [`release`](Self::release), where nobody sees the end; it needs not be called at all.
-    fn release_unseen(&self) -> bool {
-        false
-    }
-
     /// Sockets: how long a call waits for one of `interest`, in nanoseconds (SO_RCVTIMEO, SO_SNDTIMEO); `None`: for ever.
     fn time_limit(&self, _interest: Events) -> Option<u64> {
         None

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU16, Ordering};
 pub enum FileEnd {
     /// Anybody: it is to end as soon as its last descriptor is closed.
     Seen,
-    /// Only who has a descriptor of it, or watches one: all that happens is that memory comes back, so many bytes at least.
+    /// Only who has a descriptor of it, or watches one, or has it watch others: all that happens is that memory comes back, so many bytes at least.
     Unseen {
         /// Of the kernel's, without the description's own.
         bytes: usize,
@@ -42,10 +42,9 @@ pub(super) struct UnseenEnd(AtomicU16);
 /// In units of this.
 const UNIT: usize = 8;
 const BYTES: u16 = (1 << 12) - 1;
-const WATCHED: u16 = 1 << 12;
-const NEXT: u16 = 1 << 13;
-const BEFORE: u16 = 1 << 14;
-const LEFT: u16 = 1 << 15;
+const NEXT: u16 = 1 << 12;
+const BEFORE: u16 = 1 << 13;
+const LEFT: u16 = 1 << 14;
 
 impl UnseenEnd {
     /// Of a description with which so many bytes come back at least; 0 where its end is seen.
@@ -80,16 +79,6 @@ impl UnseenEnd {
     /// Others have it as well, or hear of it.
     pub(super) fn export(&self) {
         self.0.fetch_and(!BYTES, Ordering::Relaxed);
-    }
-
-    /// An epoll set watches it whose end is unseen.
-    pub(super) fn watch(&self) {
-        self.0.fetch_or(WATCHED, Ordering::Relaxed);
-    }
-
-    /// Whether one ever did.
-    pub(super) fn is_watched(&self) -> bool {
-        self.word() & WATCHED != 0
     }
 
     /// It is of a table that has ended, and its last owner is about to go.

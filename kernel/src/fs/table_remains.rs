@@ -1,15 +1,15 @@
 //! [`TableRemains`]: what is left of a table of descriptors that has ended, whose end nobody sees.
 //!
-//! A table that ends closes at once what somebody else may see closed. The rest, eventfds, both ends of pipes, epoll sets and what they watch, was for nobody but those who used the table, and they are
+//! A table that ends closes at once what somebody else may see closed. The rest, eventfds, both ends of pipes, epoll sets that watch nothing, was for nobody but those who used the table, and they are
 //! gone. It is handed over as a whole, however much it is, and its files come to their end a few at a time: by a task of the lowest class, or by who needs memory
 //! ([`crate::memory::remains`]). Their memory counts as free, and they are not among the open files, from the moment on at which the table ends.
 //!
 //! Nothing waits for any of these files and none is found by a name, so all that their end does is to give memory back. (What a file tells others when it is let go of,
 //! [`File::release`](super::File::release), is for those who could see it.)
 //!
-//! Owner: the remains of memory. Destruction: in pieces of [`PIECE`] files; a set that watches much, or what is as large, in several. Nobody waits for it.
+//! Owner: the remains of memory. Destruction: in pieces of [`PIECE`] files. Nobody waits for it.
 
-use refs::{Dying, HandleTable};
+use refs::HandleTable;
 
 use super::descriptors::UnseenEntries;
 use super::{FdFlags, OpenFile};
@@ -25,8 +25,6 @@ const ENTRY_BYTES: usize = slot_bytes((HandleTable::<OpenFile, FdFlags>::ENTRY_B
 /// The unseen entries of a table.
 pub struct TableRemains {
     table: HandleTable<OpenFile, FdFlags>,
-    /// The one that is on its way, which holds much.
-    current: Option<Dying<OpenFile>>,
 }
 
 impl TableRemains {
@@ -34,24 +32,20 @@ impl TableRemains {
     pub fn leave(table: HandleTable<OpenFile, FdFlags>, unseen: UnseenEntries) {
         OpenFile::leave(unseen.files);
         let bytes = unseen.bytes + unseen.count * ENTRY_BYTES;
-        remains::leave_objects(TableRemains { table, current: None }, bytes);
+        remains::leave_objects(TableRemains { table }, bytes);
     }
 
-    /// Lets go of a part of a file; how many bytes have come back if it was the last part of the last owner's, or `None` if there are no files.
-    fn end_part(&mut self) -> Option<usize> {
-        let file = self.current.take().or_else(|| self.table.pop())?;
-        let mut bytes = ENTRY_BYTES;
-        if file.owners() == 1 {
-            if file.with(|file| file.file.release_unseen()) {
-                self.current = Some(file);
-                return Some(0);
-            }
-            bytes += file.with(|file| {
+    /// Lets go of a file; how many bytes come back at least, or `None` if there are no files.
+    fn end_one(&mut self) -> Option<usize> {
+        let file = self.table.pop()?;
+        let is_last = file.owners() == 1;
+        let own = file.with(|file| {
+            if is_last {
                 file.end.leave();
-                file.end.bytes()
-            });
-        }
-        Some(bytes)
+            }
+            file.end.bytes()
+        });
+        Some(ENTRY_BYTES + if is_last { own } else { 0 })
     }
 }
 
@@ -61,7 +55,7 @@ impl Remainder for TableRemains {
     }
 
     fn free_piece(&mut self) -> Option<usize> {
-        let first = self.end_part()?;
-        Some(first + (1..PIECE).map_while(|_| self.end_part()).sum::<usize>())
+        let first = self.end_one()?;
+        Some(first + (1..PIECE).map_while(|_| self.end_one()).sum::<usize>())
     }
 }

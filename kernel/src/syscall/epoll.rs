@@ -59,10 +59,7 @@ fn epoll_ctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     };
     let files = me.files(cx)?;
     let (set, file) = match change {
-        Some(Change::Add) => {
-            let is_charged = |set: &OpenFile| set.kind::<Epoll>().is_some_and(|set| set.is_charged);
-            files.watch(args.int(0), args.int(2), is_charged, cx)?
-        }
+        Some(Change::Add) => files.watch(args.int(0), args.int(2), cx)?,
         _ => (files.weak(args.int(0), cx)?, files.weak(args.int(2), cx)?),
     };
     let open = set.upgrade(cx).map_err(|_| Errno::EBADF)?;
