@@ -74,10 +74,9 @@ setup-run:
 .PHONY: test check selftest test-host test-kernel test-guest test-hello checks-tool
 # Linking a kernel takes minutes of one core: both kernels are built beside what the other core does meanwhile.
 test: setup ## Run all tests
-	@$(MAKE) --no-print-directory check
 	@mkdir -p $(TARGET); $(MAKE) --no-print-directory kernel selftest >$(TARGET)/kernels.log 2>&1 & kernels=$$!; \
 		trap 'kill $$kernels 2>/dev/null || true' EXIT; \
-		$(MAKE) --no-print-directory lint test-host; \
+		$(MAKE) --no-print-directory check lint test-host; \
 		echo 'waiting for the kernels that are built beside this (what they print is in $(TARGET)/kernels.log)'; \
 		wait $$kernels || { tail -n 40 $(TARGET)/kernels.log; exit 1; }
 	@$(MAKE) --no-print-directory test-kernel build test-guest test-hello test-hostile
