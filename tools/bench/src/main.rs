@@ -3,14 +3,17 @@
 //! [`programs`] compiles the static programs of `user/bench`; [`machine`] boots each of them as process 1, on Ebb and
 //! on Linux, under an emulator that counts instructions; [`rows`] knows what each figure means and what is already known
 //! about it; [`report`] prints the table, and writes it into the book on request. [`cores`] measures what two cores reach, [`disks`] what
-//! programs cost whose files are on a disk, [`groups`] what it takes to end a workload with very many objects, and [`study`] draws it.
+//! programs cost whose files are on a disk, [`groups`] what it takes to end a workload with very many objects, and [`study`] draws it. [`counting`] has QEMU
+//! count instructions between two marks, and [`profile`] says in which functions they were.
 
 #![forbid(unsafe_code)]
 
 mod cores;
+mod counting;
 mod disks;
 mod groups;
 mod machine;
+mod profile;
 mod programs;
 mod report;
 mod rows;
