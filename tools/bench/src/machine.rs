@@ -203,6 +203,23 @@ pub fn measure_disks(
     Ok(machine(kernel, Cpus::ONE, &options).run_watched(&archive, each_line)?)
 }
 
+/// Runs a program whose sockets talk to each other, with a plugin of QEMU's, and tells `each_line` what it prints as it comes.
+///
+/// # Errors
+/// The machine did not start.
+pub fn measure_network(
+    kernel: &Measured,
+    program: &Path,
+    plugin: &str,
+    only: &[String],
+    directory: &Path,
+    each_line: &mut (dyn FnMut(u32, &str) + Send),
+) -> Result<BareRun> {
+    let archive = write(&image(program, only)?, directory)?;
+    let options = ["-m", MEMORY, "-icount", "shift=0,sleep=off", "-plugin", plugin];
+    Ok(machine(kernel, Cpus::ONE, &options).run_watched(&archive, each_line)?)
+}
+
 /// Runs one program as process 1, and counts its instructions.
 fn boot(measured: &Measured, program: &Path, memory: &str, only: &[String], directory: &Path) -> Result<BareRun> {
     let options = ["-m", memory, "-icount", "shift=0,sleep=off"];
