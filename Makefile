@@ -267,9 +267,11 @@ bench-disks: setup build ## Measure programs with files on a disk (fio's accesse
 	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(TARGET)/release/ebb-bench disks --linux "$$linux" \
 		$(addprefix --only ,$(ONLY)) $(if $(WRITE),--write)
 
-bench-network: setup build ## Measure sockets on the loopback device (round trips, bytes, messages, many connections, memory), Ebb and Linux; ONLY="ROW..." some, WRITE=1 writes the book's page
+SERVER_PACKAGES := nginx-light,redis-server,redis-tools,apache2-utils
+bench-network: setup build ## Measure sockets on the loopback device (round trips, bytes, messages, many connections, memory), Ebb and Linux; SERVERS=1 nginx and redis of Debian's, too, ONLY="ROW..." some, WRITE=1 writes the book's page
 	@$(HOST_CARGO) build --release -p ebb-bench
-	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(TARGET)/release/ebb-bench network --linux "$$linux" \
+	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && servers=$(if $(SERVERS),$$($(TARGET)/release/ebb image debian --include $(SERVER_PACKAGES))) && \
+		$(TARGET)/release/ebb-bench network --linux "$$linux" $${servers:+--servers "$$servers"} \
 		$(addprefix --only ,$(ONLY)) $(if $(WRITE),--write)
 
 bench-groups: setup build ## Measure what it takes to end a workload with very many objects, Ebb and Linux; ONLY=ROW one class, WRITE=1 writes the book's page

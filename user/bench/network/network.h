@@ -11,5 +11,11 @@ struct row {
 
 extern const struct row small_rows[], stream_rows[], datagram_rows[], connection_rows[];
 
+// Rows of servers on a disk.
+extern const struct row server_rows[];
+
+// Mounts the disk with the servers, if the machine has one.
+void mount_servers(void);
+
 // Where a file system in memory is mounted.
 #define MEMORY "/tmp"

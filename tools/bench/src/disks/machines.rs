@@ -91,9 +91,7 @@ impl Machines<'_> {
         let mut archive = machine::image(&self.program, self.only)?;
         image::add_programs(&mut archive)?;
         if let Some(kernel) = modules {
-            // Debian loads what its processors have for checksums, too.
-            let needed = ["virtio_pci", "virtio_blk", "crc32c_generic", "crc32c_intel", "ext4"];
-            archive.add_modules(kernel, &needed)?;
+            archive.add_modules(kernel, &machine::DISK_MODULES)?;
         }
         let mut rows = Vec::new();
         self.progress.set_message(format!("{}, {what}", kernel.name()));

@@ -45,8 +45,6 @@ pub struct Machines<'a> {
     pub program: &'a Path,
     /// What counts instructions.
     pub plugin: &'a Plugin,
-    /// The rows; all if it is empty.
-    pub only: &'a [String],
     /// Where files can be made.
     pub directory: &'a Path,
     /// Goes on by one with each row of a machine.
@@ -54,12 +52,23 @@ pub struct Machines<'a> {
 }
 
 impl Machines<'_> {
-    /// Measures the rows; with `profiles` the instructions of each block of the kernel's code are counted, too, in a file of that directory for each row that
-    /// counts instructions. Gives the names of these rows in the order of the files.
+    /// Measures rows; those of servers need the disk with these. `modules` is the kernel whose modules the disk needs. With `profiles` the instructions of each block of the kernel's code are
+    /// counted, too, in a file of that directory for each row that counts instructions. Gives the names of these rows in the order of the files.
     ///
     /// # Errors
     /// The machine did not start, or ended early.
-    pub fn measure(&self, kernel: &Measured, profiles: Option<&Path>) -> Result<(Figures, Vec<String>)> {
+    pub fn measure(
+        &self,
+        kernel: &Measured,
+        modules: Option<&Path>,
+        rows: &[String],
+        disk: Option<&Path>,
+        profiles: Option<&Path>,
+    ) -> Result<(Figures, Vec<String>)> {
+        let mut archive = machine::image(self.program, rows)?;
+        if let Some(modules) = modules.filter(|_| disk.is_some()) {
+            archive.add_modules(modules, &machine::DISK_MODULES)?;
+        }
         let option = self.plugin.option(profiles)?;
         self.progress.set_message(kernel.name());
         let mut printed = Vec::new();
@@ -71,7 +80,7 @@ impl Machines<'_> {
             }
         };
         let run =
-            machine::measure_network(kernel, self.program, &option, self.only, self.directory, &mut each_line)
+            machine::measure_network(kernel, archive, disk, &option, self.directory, &mut each_line)
                 .context("QEMU has to load the plugin in tools/bench/plugin, which is for QEMU 4.2 to 8.1: another QEMU can be first in PATH")?;
         if run.end == BareEnd::TimedOut || !run.console.contains("bench: done") {
             bail!(

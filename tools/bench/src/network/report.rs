@@ -1,7 +1,7 @@
 //! The table of what sockets cost, for the terminal and for the book.
 
 use super::machines::{Figure, Figures};
-use super::rows::{ROUND_TRIP, ROWS, Row};
+use super::rows::{ROUND_TRIP, ROWS, Row, Talk};
 use crate::report::{Style, number, ratio, with_goals};
 
 const HEAD: [&str; 8] = ["row", "unit", "Ebb", "Linux", "ratio", "Ebb, in the kernel", "Linux, in the kernel", "goal"];
@@ -46,16 +46,23 @@ fn verdict(row: &Row, ebb: Option<f64>, linux: Option<f64>) -> Option<&'static s
 
 /// The page of the book.
 pub fn page(ebb: &Figures, linux: Option<&Figures>) -> String {
+    let has_servers = ROWS.iter().any(|row| row.talk == Talk::Servers && ebb.contains_key(row.key));
+    let servers = if has_servers {
+        "- *redis* and *nginx* are Debian's, on a disk from which they are read before it counts. For each request what `redis-benchmark` and `ab` need that ask them counts, too.\n"
+    } else {
+        ""
+    };
     format!(
         "# Figures of the network\n\n\
          Written by `make bench-network WRITE=1` (`ebb-bench network`). The same static program (`user/bench/network`) ran as process 1 on both kernels, in machines of the same kind with \
-         one core and 512 MiB of memory. Its sockets talk to each other over the loopback device.\n\n\
+         one core and 512 MiB of memory. All sockets talk to each other over the loopback device.\n\n\
          - The unit is the **guest instruction**, in programs and in the kernel together: a plugin of QEMU's (`tools/bench/plugin`) counts them between two marks. A processor that waits runs none. \
          They say nothing about cache misses, TLB misses or how many instructions a real processor does at once.\n\
          - *In the kernel* is the part that programs have no share in.\n\
          - Round trips and bytes over TCP go from one process to another; messages of UDP are sent and received by one process, 32 at a time. The receiver of bytes reads up to 64 KiB at once. \
          Connections have `TCP_NODELAY` where they carry more than nothing, but for those in the epoll set.\n\
          - *Memory* is what `MemFree` is less with 2,000 connections, both ends of which are in this machine.\n\
+         {servers}\
          - The *goal* of each row is to need no more than Linux, which is Debian's; that of the first two also to stay below {} instructions.\n\n{}",
         number(Some(ROUND_TRIP)),
         table(ebb, linux, Style::Page)

@@ -22,6 +22,15 @@ impl Unit {
     }
 }
 
+/// Who talks to whom.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Talk {
+    /// The program's own sockets.
+    Own,
+    /// Servers of Debian's and programs that ask them, which are on a disk.
+    Servers,
+}
+
 /// A row of the table.
 pub struct Row {
     /// Its name in the output of `user/bench/network`.
@@ -32,10 +41,16 @@ pub struct Row {
     pub unit: Unit,
     /// What Ebb has to stay below, besides Linux.
     pub bound: Option<f64>,
+    /// Whose sockets they are.
+    pub talk: Talk,
 }
 
 const fn row(key: &'static str, title: &'static str, unit: Unit) -> Row {
-    Row { key, title, unit, bound: None }
+    Row { key, title, unit, bound: None, talk: Talk::Own }
+}
+
+const fn servers(key: &'static str, title: &'static str) -> Row {
+    Row { key, title, unit: Unit::Instructions, bound: None, talk: Talk::Servers }
 }
 
 const fn below(bound: f64, row: Row) -> Row {
@@ -59,4 +74,10 @@ pub const ROWS: &[Row] = &[
     row("udp-1400", "UDP message of 1,400 bytes, sendmmsg and recvmmsg of 32", Unit::Instructions),
     row("memory-new", "memory of a TCP connection, new", Unit::Bytes),
     row("memory-used", "memory of a TCP connection that carried 1 KiB each way", Unit::Bytes),
+    servers("redis-get", "redis, GET, 50 connections"),
+    servers("redis-set", "redis, SET of 100 bytes, 50 connections"),
+    servers("redis-pipeline", "redis, GET, 50 connections with 16 requests each"),
+    servers("nginx-kept", "nginx, file of 100 bytes, 20 connections that are kept"),
+    servers("nginx-new", "nginx, file of 100 bytes, a connection for each"),
+    servers("nginx-large", "nginx, file of 1 MiB, a connection for each"),
 ];
