@@ -11,10 +11,13 @@ use super::remote::SocketSaid;
 use crate::error::Errno;
 use crate::net::{AtFault, Received, Receiving, Sink, Source};
 use crate::reclaim::Held;
+use crate::ring::FIRST_SIZE;
 use crate::step::{Step, Stop};
 
 /// The memory of a queue that is empty is kept if it is no more than this.
-const KEPT: usize = 4096;
+const KEPT: usize = FIRST_SIZE;
+/// The fewest bytes that may wait (SO_RCVBUF).
+const LEAST_CAPACITY: usize = 4096;
 
 impl State {
     /// Whether there is room for so much that a sender who waits for some goes on.
@@ -139,7 +142,7 @@ impl Endpoint {
 
     /// Changes how many bytes wait at most (SO_RCVBUF): about so many.
     pub(super) fn set_capacity(&self, bytes: usize, cx: &Cx) {
-        let limit = bytes.clamp(KEPT, CAPACITY).next_power_of_two();
+        let limit = bytes.clamp(LEAST_CAPACITY, CAPACITY).next_power_of_two();
         self.state.lock(cx).input.set_limit(limit);
     }
 }
