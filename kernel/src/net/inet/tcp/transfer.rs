@@ -14,7 +14,7 @@ use crate::reclaim::Held;
 use crate::ring::FIRST_SIZE;
 use crate::step::{Step, Stop};
 
-/// The memory of a queue that is empty is kept if it is no more than this.
+/// The memory of a queue that is empty is kept if it is no more than this, or if the peer is about to send more.
 const KEPT: usize = FIRST_SIZE;
 /// The fewest bytes that may wait (SO_RCVBUF).
 const LEAST_CAPACITY: usize = 4096;
@@ -28,7 +28,8 @@ impl State {
     /// Takes out what was received; whether the peer is to be told that there is room.
     pub(super) fn consume(&mut self, count: usize) -> bool {
         self.take(count);
-        if self.input.is_empty() && self.input.allocated() > KEPT {
+        let goes_on = self.peer_has_more && !self.is_finished;
+        if self.input.is_empty() && self.input.allocated() > KEPT && !goes_on {
             self.input.clear();
             self.held.remove(Held::Message, 1);
         }
