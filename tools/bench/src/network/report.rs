@@ -48,7 +48,7 @@ fn verdict(row: &Row, ebb: Option<f64>, linux: Option<f64>) -> Option<&'static s
 pub fn page(ebb: &Figures, linux: Option<&Figures>) -> String {
     let has_servers = ROWS.iter().any(|row| row.talk == Talk::Servers && ebb.contains_key(row.key));
     let servers = if has_servers {
-        "- *redis* and *nginx* are Debian's, on a disk from which they are read before it counts. For each request what `redis-benchmark` and `ab` need that ask them counts, too.\n"
+        "- *redis* and *nginx* (`SERVERS=1`) are Debian's, on a disk from which they are read before it counts. What `redis-benchmark` and `ab` need, which ask them, counts as well: a figure is for a request and its answer.\n"
     } else {
         ""
     };
