@@ -241,7 +241,7 @@ cyclone-corpus: ## The original Cyclone's programs: what parses, what runs alike
 
 # Measuring and reading
 
-.PHONY: bench bench-cores bench-disks bench-groups study measure docs syscall-table
+.PHONY: bench bench-cores bench-disks bench-network bench-groups study measure docs syscall-table
 measure: kernel ## Print lines per crate and the trusted share of the kernel
 	@$(KERNEL_CARGO) build -p ebb-image --profile kernel-lines
 	@$(HOST_CARGO) run --quiet --release -p ebb-measure -- --kernel $(KERNEL:kernel/ebb=kernel-lines/ebb) --kernel $(KERNEL)
@@ -264,6 +264,13 @@ bench-cores: setup build ## Measure what two cores reach beside one, and how soo
 bench-disks: setup build ## Measure programs with files on a disk (fio's accesses, sqlite3, tar, git, grep, Python), Ebb and Linux; ONLY="ROW..." some, WRITE=1 writes the book's page
 	@$(HOST_CARGO) build --release -p ebb-bench
 	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(TARGET)/release/ebb-bench disks --linux "$$linux" \
+		$(addprefix --only ,$(ONLY)) $(if $(WRITE),--write)
+
+SERVER_PACKAGES := nginx-light,redis-server,redis-tools,apache2-utils
+bench-network: setup build ## Measure sockets on the loopback device (round trips, bytes, messages, many connections, memory), Ebb and Linux; SERVERS=1 nginx and redis of Debian's, too, ONLY="ROW..." some, WRITE=1 writes the book's page
+	@$(HOST_CARGO) build --release -p ebb-bench
+	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && servers=$(if $(SERVERS),$$($(TARGET)/release/ebb image debian --include $(SERVER_PACKAGES))) && \
+		$(TARGET)/release/ebb-bench network --linux "$$linux" $${servers:+--servers "$$servers"} \
 		$(addprefix --only ,$(ONLY)) $(if $(WRITE),--write)
 
 bench-groups: setup build ## Measure what it takes to end a workload with very many objects, Ebb and Linux; ONLY=ROW one class, WRITE=1 writes the book's page

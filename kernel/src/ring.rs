@@ -7,7 +7,8 @@ use core::ops::Range;
 
 use frame::mm::{Fault, Reader, Writer};
 
-const FIRST_SIZE: usize = 4096;
+/// What a queue that has no memory takes at first. Connections that carry short messages and wait most of the time keep no more.
+pub const FIRST_SIZE: usize = 1024;
 /// So many bytes are appended all or not at all.
 pub const ATOMIC: usize = 4096;
 /// A fault behind so many bytes ends a copy to user memory; one before that has it done anew, so that a program gets all there is.
@@ -256,6 +257,18 @@ mod tests {
             }
             assert_eq!(ring.len() as u32, sent - received);
         }
+    }
+
+    #[test]
+    fn a_queue_has_memory_for_what_was_in_it_and_no_more() {
+        let mut ring = Ring::new(1 << 16);
+        assert_eq!(ring.allocated(), 0);
+        push(&mut ring, &[1; 10]);
+        assert_eq!(ring.allocated(), FIRST_SIZE);
+        push(&mut ring, &[1; FIRST_SIZE]);
+        assert_eq!(ring.allocated(), 2 * FIRST_SIZE);
+        ring.clear();
+        assert_eq!((ring.allocated(), ring.len()), (0, 0));
     }
 
     #[test]

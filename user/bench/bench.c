@@ -8,12 +8,8 @@
 //
 // As process 1 it mounts what it needs first and powers the machine off at the end; where there is a file /in-group it measures in a cgroup.
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,6 +25,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "sockets.h"
 #include "vdso.h"
 
 #define PAGE 4096
@@ -267,98 +263,11 @@ static uint64_t futex_round_trip(long count)
     return took;
 }
 
-// One byte goes to another process and back, over two ends of a connection.
-static uint64_t socket_round_trip(long count, const int ends[2])
-{
-    pid_t pid = fork();
-    must(pid, "fork");
-    if (pid == 0) {
-        char byte;
-        for (long i = 0; i < count + 1; i++)
-            if (read(ends[1], &byte, 1) != 1 || write(ends[1], &byte, 1) != 1)
-                _exit(1);
-        _exit(0);
-    }
-    uint64_t start = 0;
-    for (long i = 0; i < count + 1; i++) {
-        if (i == 1)
-            start = ticks();
-        call3(SYS_write, ends[0], (long)page, 1);
-        call3(SYS_read, ends[0], (long)page, 1);
-    }
-    uint64_t took = ticks() - start;
-    must(waitpid(pid, NULL, 0), "wait");
-    close(ends[0]);
-    close(ends[1]);
-    return took;
-}
-
-// A socket at a port of the loopback device.
-static int bound_socket(int type, struct sockaddr_in *address)
-{
-    socklen_t len = sizeof *address;
-    int fd = socket(AF_INET, type, 0);
-    must(fd, "socket");
-    *address = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    must(bind(fd, (struct sockaddr *)address, len), "bind");
-    must(getsockname(fd, (struct sockaddr *)address, &len), "getsockname");
-    return fd;
-}
-
-static int connected_socket(int type, const struct sockaddr_in *address)
-{
-    int fd = socket(AF_INET, type, 0);
-    must(fd, "socket");
-    must(connect(fd, (const struct sockaddr *)address, sizeof *address), "connect");
-    return fd;
-}
-
 static uint64_t unix_round_trip(long count)
 {
     int ends[2];
     must(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), "socketpair");
     return socket_round_trip(count, ends);
-}
-
-static uint64_t tcp_round_trip(long count)
-{
-    struct sockaddr_in address;
-    int ends[2], on = 1, listener = bound_socket(SOCK_STREAM, &address);
-    must(listen(listener, 1), "listen");
-    ends[0] = connected_socket(SOCK_STREAM, &address);
-    must(ends[1] = accept(listener, NULL, NULL), "accept");
-    for (int i = 0; i < 2; i++)
-        must(setsockopt(ends[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
-    close(listener);
-    return socket_round_trip(count, ends);
-}
-
-static uint64_t udp_round_trip(long count)
-{
-    struct sockaddr_in addresses[2];
-    int ends[2];
-    for (int i = 0; i < 2; i++)
-        ends[i] = bound_socket(SOCK_DGRAM, &addresses[i]);
-    for (int i = 0; i < 2; i++)
-        must(connect(ends[i], (struct sockaddr *)&addresses[1 - i], sizeof addresses[0]), "connect");
-    return socket_round_trip(count, ends);
-}
-
-static uint64_t tcp_connect(long count)
-{
-    struct sockaddr_in address;
-    int listener = bound_socket(SOCK_STREAM, &address);
-    must(listen(listener, 1), "listen");
-    uint64_t start = ticks();
-    for (long i = 0; i < count; i++) {
-        int client = connected_socket(SOCK_STREAM, &address), server = accept(listener, NULL, NULL);
-        must(server, "accept");
-        close(client);
-        close(server);
-    }
-    uint64_t took = ticks() - start;
-    close(listener);
-    return took;
 }
 
 static const struct row {
@@ -403,16 +312,6 @@ static const struct row {
     { "tcp-connect", tcp_connect, 100, 11, 0 },
     { "poll-100", poll_hundred, 50, 11, 1 },
 };
-
-// The loopback device, which Linux begins with down.
-static void bring_loopback_up(void)
-{
-    struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    must(fd, "socket");
-    must(ioctl(fd, SIOCSIFFLAGS, &request), "lo up");
-    close(fd);
-}
 
 static void prepare(void)
 {

@@ -2,7 +2,7 @@
 //
 //     -plugin windows.so,out=FILE[,profile=DIRECTORY]
 //
-// A mark is an instruction that does nothing, with a number in it that compilers do not use (`user/bench/disks/disks.h`). For each pair of marks there is a line
+// A mark is an instruction that does nothing, with a number in it that compilers do not use (`user/bench/mark.h`). For each pair of marks there is a line
 // in FILE, `user<TAB>kernel`, and if asked for a file DIRECTORY/N with a line `address<TAB>instructions` for each block of the kernel's code that ran. A processor that waits runs nothing,
 // so waiting for a device counts as little as it costs.
 //

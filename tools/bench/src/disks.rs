@@ -5,15 +5,15 @@
 
 mod image;
 mod machines;
-mod profile;
 mod report;
 mod rows;
 mod tree;
 
 use crate::cores::host::Load;
+use crate::counting::Plugin;
 use crate::machine::{Kernels, Measured};
 use crate::report::Style;
-use crate::{groups, programs};
+use crate::{groups, profile, programs};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use ebb_guest::artifacts;
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let image = image::make(directory.path())?;
     let machines = Machines { program, image, only, directory: directory.path(), progress: &progress };
     if counting > 0 {
-        let plugin = programs::compile_plugin(directory.path())?;
+        let plugin = Plugin::compile(directory.path())?;
         for (kernel, modules, figures) in &mut kernels {
             let profiles = arguments.profile.as_deref().filter(|_| modules.is_none());
             let count = || machines.count(kernel, *modules, &plugin, profiles, figures);

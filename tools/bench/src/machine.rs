@@ -41,6 +41,12 @@ const MEMORY_FOR_DISKS: &str = "1G";
 /// Memory of the machine that ends workloads: Linux needs that for 1,000,000 pages, and for 100,000 threads.
 const MEMORY_FOR_GROUPS: &str = "6G";
 
+/// What QEMU makes of a drive of that name.
+const DISK: &str = "virtio-blk-pci,drive=disk,disable-legacy=on,num-queues=1";
+
+/// The modules that a Linux needs for such a disk with an ext4 file system; Debian loads what its processors have for checksums, too.
+pub const DISK_MODULES: [&str; 5] = ["virtio_pci", "virtio_blk", "crc32c_generic", "crc32c_intel", "ext4"];
+
 /// A kernel and how it is told what to do.
 pub struct Measured {
     kernel: Kernel,
@@ -198,8 +204,30 @@ pub fn measure_disks(
     let archive = write(&image, directory)?;
     // The host's own disk is not measured: it has nothing to keep for good.
     let drive = format!("if=none,id=disk,format=raw,cache=unsafe,file={}", disk.display());
-    let device = "virtio-blk-pci,drive=disk,disable-legacy=on,num-queues=1";
-    let options = [&["-m", MEMORY_FOR_DISKS, "-drive", &drive, "-device", device], options].concat();
+    let options = [&["-m", MEMORY_FOR_DISKS, "-drive", &drive, "-device", DISK], options].concat();
+    Ok(machine(kernel, Cpus::ONE, &options).run_watched(&archive, each_line)?)
+}
+
+/// Runs the program whose sockets talk to each other, with a plugin of QEMU's and with this image as a disk that is not written, if there is one, and tells `each_line` what it prints as it comes.
+///
+/// # Errors
+/// The machine did not start.
+pub fn measure_network(
+    kernel: &Measured,
+    image: Image,
+    disk: Option<&Path>,
+    plugin: &str,
+    directory: &Path,
+    each_line: &mut (dyn FnMut(u32, &str) + Send),
+) -> Result<BareRun> {
+    let archive = write(&image, directory)?;
+    let drive = disk.map(|disk| format!("if=none,id=disk,format=raw,cache=unsafe,readonly=on,file={}", disk.display()));
+    let mut options = vec!["-m", MEMORY, "-plugin", plugin, "-icount"];
+    match &drive {
+        // A processor that waits for the disk lets the guest's clock run with the host's.
+        Some(drive) => options.extend(["shift=0", "-drive", drive, "-device", DISK]),
+        None => options.push("shift=0,sleep=off"),
+    }
     Ok(machine(kernel, Cpus::ONE, &options).run_watched(&archive, each_line)?)
 }
 

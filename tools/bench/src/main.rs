@@ -3,14 +3,18 @@
 //! [`programs`] compiles the static programs of `user/bench`; [`machine`] boots each of them as process 1, on Ebb and
 //! on Linux, under an emulator that counts instructions; [`rows`] knows what each figure means and what is already known
 //! about it; [`report`] prints the table, and writes it into the book on request. [`cores`] measures what two cores reach, [`disks`] what
-//! programs cost whose files are on a disk, [`groups`] what it takes to end a workload with very many objects, and [`study`] draws it.
+//! programs cost whose files are on a disk, [`network`] what sockets cost, [`groups`] what it takes to end a workload with very many objects, and [`study`] draws it. [`counting`] has QEMU
+//! count instructions between two marks, and [`profile`] says in which functions they were.
 
 #![forbid(unsafe_code)]
 
 mod cores;
+mod counting;
 mod disks;
 mod groups;
 mod machine;
+mod network;
+mod profile;
 mod programs;
 mod report;
 mod rows;
@@ -67,6 +71,8 @@ enum Command {
     Disks(disks::Arguments),
     /// Measures what it takes to end a workload with very many objects, and what it costs to be in a group.
     Groups(groups::Arguments),
+    /// Measures what sockets cost that talk to each other over the loopback device.
+    Network(network::Arguments),
     /// Measures what a published study shows of how processes end, and writes tables and plots.
     Study(study::Arguments),
 }
@@ -89,6 +95,7 @@ fn run(arguments: &CommandLine) -> Result<()> {
         Some(Command::Cores(arguments)) => return cores::run(arguments),
         Some(Command::Disks(arguments)) => return disks::run(arguments),
         Some(Command::Groups(arguments)) => return groups::run(arguments),
+        Some(Command::Network(arguments)) => return network::run(arguments),
         Some(Command::Study(arguments)) => return study::run(arguments),
         None => {}
     }

@@ -52,6 +52,13 @@ pub fn compile_disks(directory: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
+/// Compiles the program whose sockets talk to each other.
+pub fn compile_network(directory: &Path) -> Result<PathBuf> {
+    let program = directory.join("network");
+    build("musl-gcc", &["-static", "-O2"], &sources_in("user/bench/network")?, &program)?;
+    Ok(program)
+}
+
 /// Compiles the plugin with which QEMU counts instructions.
 pub fn compile_plugin(directory: &Path) -> Result<PathBuf> {
     let plugin = directory.join("windows.so");

@@ -2,6 +2,7 @@
 #pragma once
 #define _GNU_SOURCE
 #include "../bench.h"
+#include "../mark.h"
 
 // Where the disk's file system is mounted.
 #define DISK "/mnt"
@@ -28,11 +29,6 @@ struct row {
 };
 
 extern const struct row access_rows[], program_rows[];
-
-// The instruction that QEMU's plugin knows as a mark: `tools/bench/plugin/windows.c`.
-#define MARK(number) __asm__ volatile(".byte 0x0f, 0x1f, 0x84, 0x00, " #number ", 0x00, 0xb0, 0xeb" ::: "memory")
-#define MARK_BEGIN() MARK(1)
-#define MARK_END() MARK(2)
 
 // Has the disk keep all that was written.
 void sync_disk(void);

@@ -3,6 +3,7 @@
 // Each row runs by itself: the disk, /dev/vda, is mounted before and unmounted after it. What counts stands between two marks, which QEMU's plugin knows, and its
 // time by the monotonic clock is printed: `row<TAB>nanoseconds`. Which rows there are the file /rows says; without it all are.
 #include "disks.h"
+#include "../programs.h"
 #include <time.h>
 
 static const struct row *const tables[] = { access_rows, program_rows };
@@ -20,20 +21,6 @@ static long long now(void)
     struct timespec time;
     must(clock_gettime(CLOCK_MONOTONIC, &time), "clock_gettime");
     return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
-
-// Debian's Linux has its drivers in modules, which the archive has in the order in which they are to be loaded.
-static void load_modules(void)
-{
-    for (int number = 0;; number++) {
-        char path[32];
-        snprintf(path, sizeof path, "/.ebb/modules/%02d", number);
-        int module = open(path, O_RDONLY);
-        if (module < 0)
-            break;
-        must(syscall(SYS_finit_module, module, "", 0), path);
-        close(module);
-    }
 }
 
 static void mount_disk(void)

@@ -1,35 +1,11 @@
 // Programs of Debian's with their files on the disk.
 #include "disks.h"
-#include <sys/wait.h>
+#include "../programs.h"
 
 #define DATABASE DISK "/speed.db"
 #define TREE DISK "/tree"
 #define UNPACKED DISK "/unpacked"
 #define ARCHIVE DISK "/tree.tar"
-
-static char *const environment[] = { "PATH=/usr/bin:/bin", "HOME=/root", "LC_ALL=C", "TZ=UTC", NULL };
-
-// Runs a program to its end, with a file as its input and below another root if these are not NULL. What it writes goes to a file in memory, which a program such as grep does not take for nowhere.
-static void run_in(const char *root, const char *input, const char *const argv[])
-{
-    pid_t pid = fork();
-    must(pid, "fork");
-    if (pid == 0) {
-        int output = open("/output", O_WRONLY | O_CREAT | O_TRUNC, 0644);
-        int from = open(input ? input : "/dev/null", O_RDONLY);
-        if (output < 0 || from < 0 || dup2(from, 0) < 0 || dup2(output, 1) < 0 || (root && (chroot(root) < 0 || chdir("/") < 0)))
-            _exit(126);
-        execve(argv[0], (char *const *)argv, environment);
-        _exit(127);
-    }
-    int status = -1;
-    must(waitpid(pid, &status, 0), "wait");
-    if (status != 0) {
-        printf("bench: %s ended with status %#x\n", argv[0], status);
-        errno = ECHILD;
-        fail("a program");
-    }
-}
 
 #define RUN(...) run_in(NULL, NULL, (const char *const[]) { __VA_ARGS__, NULL })
 

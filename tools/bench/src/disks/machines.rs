@@ -1,23 +1,14 @@
 //! Has machines measure rows: one counts instructions, others measure time.
 
 use super::image;
+use crate::counting::{Count, Plugin};
 use crate::machine::{self, Measured};
 use anyhow::{Context, Result, bail};
 use ebb_guest::bare::BareEnd;
 use indicatif::ProgressBar;
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Where the processor was: instructions of one row.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Count {
-    /// In programs.
-    pub user: f64,
-    /// In the kernel.
-    pub kernel: f64,
-}
 
 /// What one kernel needs, by the rows' names.
 #[derive(Default)]
@@ -52,30 +43,17 @@ impl Machines<'_> {
         &self,
         kernel: &Measured,
         modules: Option<&Path>,
-        plugin: &Path,
+        plugin: &Plugin,
         profiles: Option<&Path>,
         figures: &mut Figures,
     ) -> Result<Vec<String>> {
-        let windows = self.directory.join("windows");
-        let mut option = OsString::from(plugin);
-        option.push(",out=");
-        option.push(&windows);
-        if let Some(profiles) = profiles {
-            std::fs::create_dir_all(profiles).with_context(|| format!("making {}", profiles.display()))?;
-            option.push(",profile=");
-            option.push(profiles);
-        }
-        let option = option.to_string_lossy().into_owned();
+        let option = plugin.option(profiles)?;
         // A processor that waits lets the guest's clock run with the host's; one that works, with its instructions.
         let options = ["-icount", "shift=0", "-plugin", &option];
         let rows = self.run(kernel, modules, &options, "counting instructions").with_context(|| {
             "QEMU has to load the plugin in tools/bench/plugin, which is for QEMU 4.2 to 8.1; --time-only does without"
         })?;
-        let text = std::fs::read_to_string(&windows).context("reading what QEMU's plugin counted")?;
-        let counts: Vec<Count> = text.lines().filter_map(count).collect();
-        if counts.len() != rows.len() {
-            bail!("QEMU's plugin saw {} of {} rows; --time-only does without it", counts.len(), rows.len());
-        }
+        let counts = plugin.counts(rows.len()).context("--time-only does without it")?;
         let names: Vec<String> = rows.into_iter().map(|(name, _)| name).collect();
         figures.counts.extend(names.iter().cloned().zip(counts));
         Ok(names)
@@ -113,9 +91,7 @@ impl Machines<'_> {
         let mut archive = machine::image(&self.program, self.only)?;
         image::add_programs(&mut archive)?;
         if let Some(kernel) = modules {
-            // Debian loads what its processors have for checksums, too.
-            let needed = ["virtio_pci", "virtio_blk", "crc32c_generic", "crc32c_intel", "ext4"];
-            archive.add_modules(kernel, &needed)?;
+            archive.add_modules(kernel, &machine::DISK_MODULES)?;
         }
         let mut rows = Vec::new();
         self.progress.set_message(format!("{}, {what}", kernel.name()));
@@ -133,12 +109,6 @@ impl Machines<'_> {
     }
 }
 
-/// A line of the plugin's: `user<TAB>kernel`.
-fn count(line: &str) -> Option<Count> {
-    let (user, kernel) = line.split_once('\t')?;
-    Some(Count { user: user.parse().ok()?, kernel: kernel.parse().ok()? })
-}
-
 /// A line of the program's: `row<TAB>nanoseconds`.
 fn row(line: &str) -> Option<(String, f64)> {
     let (row, time) = line.split_once('\t')?;
@@ -150,11 +120,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_and_counts_are_told_from_other_text() {
+    fn rows_are_told_from_other_text() {
         assert_eq!(row("tar-x\t1500"), Some(("tar-x".to_owned(), 1500.0)));
         assert_eq!(row("[    1.0]\t1500"), None);
         assert_eq!(row("tar-x\tmuch"), None);
-        assert_eq!(count("10\t20"), Some(Count { user: 10.0, kernel: 20.0 }));
-        assert_eq!(count(""), None);
     }
 }

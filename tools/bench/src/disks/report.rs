@@ -1,7 +1,8 @@
 //! The table of programs whose files are on a disk, for the terminal and for the book.
 
-use super::machines::{Count, Figures};
+use super::machines::Figures;
 use super::rows::ROWS;
+use crate::counting::Count;
 use crate::report::{Style, number, ratio, with_goals};
 
 const HEAD: [&str; 10] = [
@@ -27,7 +28,7 @@ pub fn table(ebb: &Figures, linux: Option<&Figures>, style: Style) -> String {
         if counts.iter().all(Option::is_none) && times.iter().all(Option::is_none) {
             continue;
         }
-        let [here, there] = counts.map(|count| count.map(total));
+        let [here, there] = counts.map(|count| count.map(Count::total));
         let verdict = here.zip(there).map(|(ours, theirs)| ours < theirs);
         judged += usize::from(verdict.is_some());
         met += usize::from(verdict == Some(true));
@@ -47,10 +48,6 @@ pub fn table(ebb: &Figures, linux: Option<&Figures>, style: Style) -> String {
         ]);
     }
     with_goals(&lines, met, judged, style)
-}
-
-fn total(count: &Count) -> f64 {
-    count.user + count.kernel
 }
 
 /// The page of the book; `load` is the share of the host's time that went to other things while time was measured.

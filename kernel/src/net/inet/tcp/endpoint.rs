@@ -85,6 +85,8 @@ pub(super) struct State {
     pub(super) connecting: Connecting,
     /// The peer found no room in `input`, and was not told since that there is some.
     pub(super) peer_waits: bool,
+    /// The peer found no room in `input`, and has sent nothing since: it has more, so `input` keeps its memory when it is empty.
+    pub(super) peer_has_more: bool,
     /// With so many bytes it can be read (SO_RCVLOWAT).
     pub(super) low_water: usize,
     /// The urgent byte is one of the others (SO_OOBINLINE).
@@ -228,6 +230,7 @@ impl Endpoint {
                 error: None,
                 connecting: Connecting::No,
                 peer_waits: false,
+                peer_has_more: false,
                 low_water: 1,
                 urgent_inline: false,
                 linger: None,
@@ -369,6 +372,7 @@ impl State {
     pub(super) fn disconnect(&mut self) {
         self.phase = Phase::Closed;
         self.peer = None;
+        self.peer_has_more = false;
         self.entry = None;
         self.shutdown = Shutdown { reading: true, writing: true };
         if !self.is_chosen {

@@ -67,7 +67,7 @@ impl Peer {
             }
             let room = state.input.room();
             if room == 0 {
-                state.peer_waits = true;
+                (state.peer_waits, state.peer_has_more) = (true, true);
                 return Err(Stop::Block);
             }
             if state.held.count(Held::Message) == 0 {
@@ -76,6 +76,7 @@ impl Peer {
             let most = from.remaining().min(room).min(PIECE);
             state.input.grow(most).map_err(|_| Errno::ENOBUFS)?;
             let count = from.push_to(&mut state.input, most)?;
+            state.peer_has_more = false;
             if is_urgent && from.remaining() == 0 && count > 0 {
                 state.mark_urgent();
             }

@@ -11,10 +11,13 @@ use super::remote::SocketSaid;
 use crate::error::Errno;
 use crate::net::{AtFault, Received, Receiving, Sink, Source};
 use crate::reclaim::Held;
+use crate::ring::FIRST_SIZE;
 use crate::step::{Step, Stop};
 
-/// The memory of a queue that is empty is kept if it is no more than this.
-const KEPT: usize = 4096;
+/// The memory of a queue that is empty is kept if it is no more than this, or if the peer is about to send more.
+const KEPT: usize = FIRST_SIZE;
+/// The fewest bytes that may wait (SO_RCVBUF).
+const LEAST_CAPACITY: usize = 4096;
 
 impl State {
     /// Whether there is room for so much that a sender who waits for some goes on.
@@ -25,7 +28,8 @@ impl State {
     /// Takes out what was received; whether the peer is to be told that there is room.
     pub(super) fn consume(&mut self, count: usize) -> bool {
         self.take(count);
-        if self.input.is_empty() && self.input.allocated() > KEPT {
+        let goes_on = self.peer_has_more && !self.is_finished;
+        if self.input.is_empty() && self.input.allocated() > KEPT && !goes_on {
             self.input.clear();
             self.held.remove(Held::Message, 1);
         }
@@ -139,7 +143,7 @@ impl Endpoint {
 
     /// Changes how many bytes wait at most (SO_RCVBUF): about so many.
     pub(super) fn set_capacity(&self, bytes: usize, cx: &Cx) {
-        let limit = bytes.clamp(KEPT, CAPACITY).next_power_of_two();
+        let limit = bytes.clamp(LEAST_CAPACITY, CAPACITY).next_power_of_two();
         self.state.lock(cx).input.set_limit(limit);
     }
 }
