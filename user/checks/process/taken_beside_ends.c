@@ -151,15 +151,16 @@ static void in_messages(void)
             REQUIRE(write(told[1], ends, sizeof ends) == sizeof ends);
             char byte;
             REQUIRE(read(go[0], &byte, 1) == 1);
+            // Others that have no owner, so that they are looked for. They have numbers of their own: under that of the first one nothing else is taken.
+            int more[3][2];
+            for (int i = 0; i < 3; i++)
+                REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, more[i]) == 0);
             close(ends[1]);
             close(ends[0]);
-            // Others that have no owner, so that they are looked for.
             for (int i = 0; i < 3; i++) {
-                int more[2];
-                REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, more) == 0);
-                send_fd(more[0], more[1]);
-                close(more[0]);
-                close(more[1]);
+                send_fd(more[i][0], more[i][1]);
+                close(more[i][0]);
+                close(more[i][1]);
             }
             _exit(0);
         }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use frame::Cx;
 
-use super::message::{Header, Message, NLM_F_MULTI, NLMSG_DONE, Request};
+use super::message::{Asker, Header, Message, NLM_F_MULTI, NLMSG_DONE, Request};
 
 /// The most bytes of several messages: readers have had room for so many ever since (4 KiB, less what Linux needs beside them).
 const PIECE: usize = 3776;
@@ -74,7 +74,7 @@ pub struct End;
 pub struct Dumping {
     source: Box<dyn Dump>,
     header: Header,
-    port: u32,
+    asker: Asker,
     /// The message that did not fit into the last piece.
     carried: Option<Vec<u8>>,
     is_over: bool,
@@ -83,7 +83,7 @@ pub struct Dumping {
 impl Dumping {
     /// The answer to a request.
     pub fn new(request: &Request<'_>, source: Box<dyn Dump>) -> Self {
-        Dumping { source, header: request.header, port: request.port, carried: None, is_over: false }
+        Dumping { source, header: request.header, asker: request.asker, carried: None, is_over: false }
     }
 
     /// The next datagram; it is empty if nothing that was looked at is wanted. And whether it is the last one.
@@ -107,7 +107,7 @@ impl Dumping {
         if !self.is_over || !piece.is_empty() {
             return (piece, false);
         }
-        let request = Request { header: self.header, body: &[], port: self.port, is_strict: false };
+        let request = Request { header: self.header, body: &[], asker: self.asker };
         (Message::new(&request, NLMSG_DONE, NLM_F_MULTI, &[0; 4]).finish(), true)
     }
 }
@@ -131,7 +131,7 @@ mod tests {
 
     fn pieces(source: Box<dyn Dump>) -> Vec<usize> {
         let header = Header { len: 16, kind: 18, flags: 0x301, sequence: 7, port: 0 };
-        let request = Request { header, body: &[], port: 9, is_strict: false };
+        let request = Request { header, body: &[], asker: Asker { port: 9, ..Asker::default() } };
         let mut dumping = Dumping::new(&request, source);
         let mut lens = Vec::new();
         frame::with_context(|cx| {

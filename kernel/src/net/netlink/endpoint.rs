@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, StrongRc, WaitList, Waker, WeakRc};
+use tasks::TaskRef;
 
 use super::Protocol;
 use super::dump::Dumping;
@@ -57,6 +58,8 @@ pub struct Endpoint {
     pub protocol: &'static dyn Protocol,
     /// SOCK_RAW or SOCK_DGRAM.
     pub kind: Type,
+    /// Who opened it had CAP_NET_ADMIN.
+    pub is_administrators: bool,
     /// Its number among all sockets.
     pub cookie: Cookie,
     /// The number of its inode.
@@ -67,6 +70,41 @@ pub struct Endpoint {
     pub buffer: AtomicU32,
     readable: WaitList,
     state: SpinLock<State>,
+    asking: SpinLock<Vec<Asking>>,
+}
+
+/// Requests of a task of which some are done: they are done in turn with what others do.
+pub struct Asking {
+    /// Who asks.
+    pub by: TaskRef,
+    /// All requests.
+    pub bytes: Vec<u8>,
+    /// How many are done.
+    pub done: usize,
+}
+
+/// The use of a port. It ends with its socket, however that ends.
+struct Port {
+    protocol: u32,
+    number: u32,
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        PORTS.with(|ports| ports.remove(&(self.protocol, self.number)));
+    }
+}
+
+/// A socket's place among those who listen. Likewise.
+struct Listening(WeakRc<Endpoint>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        LISTENERS.with(|listeners| {
+            listeners.retain(|one| *one != self.0);
+            LISTENER_COUNT.store(listeners.len(), Ordering::Relaxed);
+        });
+    }
 }
 
 /// A message that waits.
@@ -77,10 +115,10 @@ struct Waiting {
 }
 
 struct State {
-    /// 0: none yet.
-    port: u32,
+    port: Option<Port>,
     /// A bit for each group that it listens to, the lowest for group 1.
     groups: u64,
+    listening: Option<Listening>,
     messages: VecDeque<Waiting>,
     used: usize,
     dump: Dump,
@@ -126,19 +164,27 @@ pub struct Message {
 
 impl Endpoint {
     /// A new one. What waits in it is charged to `payer`.
-    pub fn new(protocol: &'static dyn Protocol, kind: Type, payer: &Payer) -> StrongRc<Endpoint> {
+    pub fn new(
+        protocol: &'static dyn Protocol,
+        kind: Type,
+        is_administrators: bool,
+        payer: &Payer,
+    ) -> StrongRc<Endpoint> {
         StrongRc::new_cyclic(|name| Endpoint {
             name,
             protocol,
             kind,
+            is_administrators,
             cookie: Cookie::default(),
             inode: AtomicU64::new(0),
             options: AtomicU32::new(0),
             buffer: AtomicU32::new(DEFAULT_BUFFER),
             readable: WaitList::new(),
+            asking: SpinLock::new(Vec::new()),
             state: SpinLock::new(State {
-                port: 0,
+                port: None,
                 groups: 0,
+                listening: None,
                 messages: VecDeque::new(),
                 used: 0,
                 dump: Dump::None,
@@ -171,7 +217,7 @@ impl Endpoint {
     pub fn told(&self, cx: &Cx) -> Told {
         let state = self.state.lock(cx);
         let is_dumping = !matches!(state.dump, Dump::None);
-        Told { port: state.port, groups: state.groups, used: state.used, drops: state.drops, is_dumping }
+        Told { port: state.port(), groups: state.groups, used: state.used, drops: state.drops, is_dumping }
     }
 
     /// Takes that port.
@@ -180,10 +226,10 @@ impl Endpoint {
     /// EINVAL: it has another. EADDRINUSE.
     pub fn take_port(&self, port: u32, cx: &Cx) -> Result<()> {
         let mut state = self.state.lock(cx);
-        if state.port == port {
+        if state.port() == port {
             return Ok(());
         }
-        if state.port != 0 {
+        if state.port.is_some() {
             return Err(Errno::EINVAL);
         }
         let mut ports = PORTS.lock(cx);
@@ -192,7 +238,8 @@ impl Endpoint {
             return Err(Errno::EADDRINUSE);
         }
         ports.insert(key, self.name);
-        state.port = port;
+        drop(ports);
+        state.port = Some(Port { protocol: key.0, number: port });
         Ok(())
     }
 
@@ -201,7 +248,7 @@ impl Endpoint {
         static OTHER_PORTS: AtomicU32 = AtomicU32::new(FIRST_OTHER_PORT);
         let mut port = own;
         loop {
-            let has = self.state.lock(cx).port;
+            let has = self.state.lock(cx).port();
             if has != 0 {
                 return Ok(has);
             }
@@ -222,17 +269,20 @@ impl Endpoint {
     pub fn listen_to(&self, groups: u64, mask: u64, cx: &Cx) -> Result<()> {
         let mut state = self.state.lock(cx);
         let new = state.groups & !mask | groups & mask;
-        let mut listeners = LISTENERS.lock(cx);
-        if state.groups == 0 && new != 0 {
+        if new != 0 && state.listening.is_none() {
+            let mut listeners = LISTENERS.lock(cx);
             if listeners.len() >= MOST_LISTENERS || listeners.try_reserve(1).is_err() {
                 return Err(Errno::ENOBUFS);
             }
             listeners.push(self.name);
-        } else if state.groups != 0 && new == 0 {
-            listeners.retain(|one| *one != self.name);
+            LISTENER_COUNT.store(listeners.len(), Ordering::Relaxed);
+            drop(listeners);
+            state.listening = Some(Listening(self.name));
         }
-        LISTENER_COUNT.store(listeners.len(), Ordering::Relaxed);
         state.groups = new;
+        let over = if new == 0 { state.listening.take() } else { None };
+        drop(state);
+        drop(over);
         Ok(())
     }
 
@@ -245,13 +295,42 @@ impl Endpoint {
         {
             let mut state = self.state.lock(cx);
             if !state.put(message, self.buffer.load(Ordering::Relaxed)) {
-                state.drops = state.drops.wrapping_add(1);
-                if !self.is_on(NO_ENOBUFS) {
-                    state.error = Some(Errno::ENOBUFS);
-                }
+                self.lose(&mut state);
             }
         }
         self.readable.wake_all();
+    }
+
+    /// Gives it a copy of a notice; one for which there is no memory is lost.
+    fn put_copy(&self, bytes: &[u8], group: u32, cx: &Cx) {
+        let mut copy = Vec::new();
+        if copy.try_reserve_exact(bytes.len()).is_err() {
+            self.lose(&mut self.state.lock(cx));
+            self.readable.wake_all();
+        } else {
+            copy.extend_from_slice(bytes);
+            self.put(Waiting { bytes: copy, group }, cx);
+        }
+    }
+
+    fn lose(&self, state: &mut State) {
+        state.drops = state.drops.wrapping_add(1);
+        if !self.is_on(NO_ENOBUFS) {
+            state.error = Some(Errno::ENOBUFS);
+        }
+    }
+
+    /// What the running task has asked and is not all done.
+    pub fn take_asking(&self, cx: &Cx) -> Option<Asking> {
+        let me = tasks::current(cx);
+        let mut asking = self.asking.lock(cx);
+        let at = asking.iter().position(|one| one.by == me)?;
+        Some(asking.swap_remove(at))
+    }
+
+    /// It goes on later.
+    pub fn keep_asking(&self, asking: Asking, cx: &Cx) {
+        self.asking.lock(cx).push(asking);
     }
 
     /// Has a dump made as it is received.
@@ -358,19 +437,21 @@ impl Endpoint {
     pub fn close(&self, cx: &Cx) {
         // It leaves the listeners; that never fails.
         let _ = self.listen_to(0, u64::MAX, cx);
-        let entered = {
+        let over = {
             let mut state = self.state.lock(cx);
-            if state.port != 0 {
-                PORTS.lock(cx).remove(&(self.protocol.number(), state.port));
-            }
-            state.entered.take()
+            (state.port.take(), state.entered.take())
         };
-        drop(entered);
+        drop(over);
         self.readable.wake_all();
     }
 }
 
 impl State {
+    /// Its port; 0: none yet.
+    fn port(&self) -> u32 {
+        self.port.as_ref().map_or(0, |port| port.number)
+    }
+
     /// Whether there was room.
     fn put(&mut self, message: Waiting, buffer: u32) -> bool {
         let is_full = self.messages.len() >= MOST_MESSAGES || self.used > buffer as usize;
@@ -400,15 +481,16 @@ pub fn tell(protocol: u32, group: u32, bytes: &[u8], cx: &Cx) {
     if !has_listeners() {
         return;
     }
-    let listeners = LISTENERS.lock(cx).clone();
-    for listener in listeners.iter().filter_map(|name| name.upgrade(cx).ok()) {
+    // Those who come meanwhile hear of the next one; where one leaves, the last takes its place.
+    let at = |index: usize| LISTENERS.lock(cx).get(index).copied();
+    for listener in (0..MOST_LISTENERS).map_while(at).filter_map(|name| name.upgrade(cx).ok()) {
         let listens = {
             let state = listener.state.lock(cx);
             // As on Linux, one without a port hears nothing.
-            state.port != 0 && state.groups & 1_u64.checked_shl(group - 1).unwrap_or(0) != 0
+            state.port.is_some() && state.groups & 1_u64.checked_shl(group - 1).unwrap_or(0) != 0
         };
         if listens && listener.protocol.number() == protocol {
-            listener.put(Waiting { bytes: bytes.to_vec(), group }, cx);
+            listener.put_copy(bytes, group, cx);
         }
     }
 }

@@ -9,7 +9,6 @@ use super::dump::Listed;
 use super::message::{Message, NLM_F_MULTI, Refusal, Request};
 use super::{Answer, Protocol};
 use crate::error::Errno;
-use crate::fs::VfsCaller;
 
 /// NETLINK_GENERIC.
 pub struct Generic;
@@ -37,7 +36,7 @@ impl Protocol for Generic {
         32
     }
 
-    fn handle(&self, request: &Request<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Result<Answer, Refusal> {
+    fn handle(&self, request: &Request<'_>, _cx: &Cx) -> Result<Answer, Refusal> {
         if request.header.kind != CONTROLLER {
             return Err(Errno::ENOENT.into());
         }

@@ -63,9 +63,18 @@ pub struct Request<'a> {
     /// What is behind that.
     pub body: &'a [u8],
     /// Who asks.
+    pub asker: Asker,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Default)]
+pub struct Asker {
+    /// Its port.
     pub port: u32,
-    /// The asker's dumps are to be checked and filtered strictly (NETLINK_GET_STRICT_CHK).
+    /// Its dumps are to be checked and filtered strictly (NETLINK_GET_STRICT_CHK).
     pub is_strict: bool,
+    /// It has CAP_NET_ADMIN, and so had whoever opened the socket: what a program with more rights writes to a descriptor that it was given is not its own request.
+    pub is_administrator: bool,
 }
 
 impl Request<'_> {
@@ -134,7 +143,7 @@ pub struct Message {
 impl Message {
     /// One of a kind, with these bytes first. `to` is the request that it answers.
     pub fn new(to: &Request<'_>, kind: u16, flags: u16, body: &[u8]) -> Self {
-        Message::with_header(Header { len: 0, kind, flags, sequence: to.header.sequence, port: to.port }, body)
+        Message::with_header(Header { len: 0, kind, flags, sequence: to.header.sequence, port: to.asker.port }, body)
     }
 
     /// One that answers nothing.
@@ -155,8 +164,10 @@ impl Message {
         self
     }
 
-    /// Adds an attribute.
+    /// Adds an attribute: as much of a value as its length can say.
     pub fn add(&mut self, kind: u16, value: &[u8]) {
+        const LONGEST: usize = 0xfff8;
+        let value = &value[..value.len().min(LONGEST)];
         self.bytes.extend_from_slice(&(4 + value.len() as u16).to_le_bytes());
         self.bytes.extend_from_slice(&kind.to_le_bytes());
         self.bytes.extend_from_slice(value);
@@ -198,7 +209,7 @@ pub fn outcome(request: &Request<'_>, outcome: Result<(), Refusal>, manner: Mann
 }
 
 /// The requests in some bytes: what is cut short ends them.
-pub fn requests(bytes: &[u8], port: u32, is_strict: bool) -> impl Iterator<Item = Request<'_>> {
+pub fn requests(bytes: &[u8], asker: Asker) -> impl Iterator<Item = Request<'_>> {
     let mut rest = bytes;
     core::iter::from_fn(move || {
         let (header, _) = Header::read_from_prefix(rest).ok()?;
@@ -208,7 +219,7 @@ pub fn requests(bytes: &[u8], port: u32, is_strict: bool) -> impl Iterator<Item 
         }
         let body = &rest[HEADER_BYTES..len];
         rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
-        Some(Request { header, body, port, is_strict })
+        Some(Request { header, body, asker })
     })
 }
 
@@ -224,10 +235,10 @@ mod tests {
     #[test]
     fn what_is_cut_short_is_no_request() {
         let whole = bytes(18, &[0; 16]);
-        assert_eq!(requests(&whole, 1, false).count(), 1);
-        assert_eq!(requests(&whole[..20], 1, false).count(), 0);
-        assert_eq!(requests(&[], 1, false).count(), 0);
-        assert_eq!(requests(&[whole.clone(), whole].concat(), 1, false).count(), 2);
+        assert_eq!(requests(&whole, Asker::default()).count(), 1);
+        assert_eq!(requests(&whole[..20], Asker::default()).count(), 0);
+        assert_eq!(requests(&[], Asker::default()).count(), 0);
+        assert_eq!(requests(&[whole.clone(), whole].concat(), Asker::default()).count(), 2);
     }
 
     #[test]
@@ -245,7 +256,7 @@ mod tests {
     #[test]
     fn an_error_quotes_the_request_and_says_why() {
         let bytes = bytes(18, &[9; 4]);
-        let request = requests(&bytes, 5, false).next().unwrap();
+        let request = requests(&bytes, Asker { port: 5, ..Asker::default() }).next().unwrap();
         let plain = outcome(&request, Err(Errno::ENODEV.into()), Manner::default());
         assert_eq!((plain.len(), &plain[16..20]), (40, &(-19_i32).to_le_bytes()[..]));
         let words = Manner { is_capped: true, has_words: true };

@@ -34,7 +34,6 @@ use frame::Cx;
 
 use self::dump::Dump;
 use self::message::{Refusal, Request};
-use crate::fs::VfsCaller;
 
 /// The protocols that there are.
 const PROTOCOLS: &[&dyn Protocol] = &[&route::Route, &diag::SockDiag, &uevent::Uevent, &generic::Generic];
@@ -51,7 +50,7 @@ pub trait Protocol: Sync {
     ///
     /// # Errors
     /// Why not: EOPNOTSUPP, EINVAL, EPERM and what the protocol has.
-    fn handle(&self, request: &Request<'_>, me: &dyn VfsCaller, cx: &Cx) -> Result<Answer, Refusal>;
+    fn handle(&self, request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal>;
 }
 
 /// What comes of a request.

@@ -11,8 +11,8 @@ use refs::{StrongRc, TempRc, Waker};
 use zerocopy::IntoBytes;
 
 use super::dump::Dumping;
-use super::endpoint::{self, Endpoint};
-use super::message::{self, FIRST_KIND, NLM_F_ACK, NLM_F_REQUEST, Refusal, Request};
+use super::endpoint::{self, Asking, Endpoint};
+use super::message::{self, Asker, FIRST_KIND, NLM_F_ACK, NLM_F_REQUEST, Refusal, Request};
 use super::{Answer, PROTOCOLS};
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
@@ -23,7 +23,7 @@ use crate::net::{
     Type, read_into,
 };
 use crate::reclaim::Held;
-use crate::step::Step;
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 use crate::time::clock::TimeVal;
 use crate::user_memory::{Argument, In, UserMemory, UserSlice};
 
@@ -65,12 +65,13 @@ impl Family for Netlink {
             return Err(Errno::ESOCKTNOSUPPORT);
         }
         let protocol = PROTOCOLS.iter().copied().find(|one| one.number() == protocol).ok_or(Errno::EPROTONOSUPPORT)?;
-        let endpoint = Endpoint::new(protocol, kind, &me.payer(cx)?);
+        let is_administrator = me.credentials(cx)?.lock(cx).has(Capability::NetAdmin);
+        let endpoint = Endpoint::new(protocol, kind, is_administrator, &me.payer(cx)?);
         Ok(Box::new(NetlinkSocket { endpoint, timeouts: Timeouts::default() }))
     }
 
     fn pair(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<[Box<dyn File>; 2]> {
-        self.create(kind, protocol, me, cx)?;
+        drop(self.create(kind, protocol, me, cx)?);
         Err(Errno::EOPNOTSUPP)
     }
 
@@ -108,25 +109,26 @@ impl NetlinkSocket {
         self.endpoint.get(cx)
     }
 
+    /// Does what is asked; where that takes long, others have their turn in between.
     fn ask(&self, from: &mut dyn Source, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
-        let len = from.remaining();
-        if len > MOST_BYTES {
-            return Err(Errno::EMSGSIZE.into());
-        }
-        crate::memory::admit()?;
         let endpoint = self.endpoint(cx);
         let port = endpoint.port(me.pid(cx)?, cx)?;
-        let mut bytes = from.take(len)?;
-        while bytes.len() < len {
-            // It goes whole or not at all: this says which page is missing.
-            bytes.extend_from_slice(&from.take(len - bytes.len())?);
-        }
-        let is_strict = endpoint.is_on(endpoint::STRICT);
-        if message::requests(&bytes, port, is_strict).nth(MOST_REQUESTS).is_some() {
-            return Err(Errno::ENOBUFS.into());
-        }
-        for request in message::requests(&bytes, port, is_strict) {
-            let outcome = self.do_one(&request, me, cx);
+        let is_administrator = endpoint.is_administrators && me.credentials(cx)?.lock(cx).has(Capability::NetAdmin);
+        let asker = Asker { port, is_strict: endpoint.is_on(endpoint::STRICT), is_administrator };
+        let mut asking = match endpoint.take_asking(cx) {
+            Some(asking) => asking,
+            None => self.begin_asking(from, asker, cx)?,
+        };
+        let (mut done, mut is_cut) = (asking.done, false);
+        let mut time_slice = TimeSlice::default();
+        for request in message::requests(&asking.bytes, asker).skip(done) {
+            if time_slice.is_over() {
+                is_cut = true;
+                break;
+            }
+            crate::memory::admit()?;
+            done += 1;
+            let outcome = self.do_one(&request, cx);
             let is_asked = request.header.flags & NLM_F_ACK != 0;
             match outcome {
                 Ok(Told::Enough) => {}
@@ -135,15 +137,38 @@ impl NetlinkSocket {
                 Err(refusal) => endpoint.answer(message::outcome(&request, Err(refusal), endpoint.manner()), cx),
             }
         }
-        Ok(len)
+        if is_cut {
+            asking.done = done;
+            endpoint.keep_asking(asking, cx);
+            return Err(Stop::Pause(Interruption::Never));
+        }
+        Ok(asking.bytes.len())
     }
 
-    fn do_one(&self, request: &Request<'_>, me: &dyn VfsCaller, cx: &Cx) -> core::result::Result<Told, Refusal> {
+    /// Takes the requests over.
+    fn begin_asking(&self, from: &mut dyn Source, asker: Asker, cx: &Cx) -> Step<Asking> {
+        let len = from.remaining();
+        if len > MOST_BYTES {
+            return Err(Errno::EMSGSIZE.into());
+        }
+        crate::memory::admit()?;
+        let mut bytes = from.take(len)?;
+        while bytes.len() < len {
+            // It goes whole or not at all: this says which page is missing.
+            bytes.extend_from_slice(&from.take(len - bytes.len())?);
+        }
+        if message::requests(&bytes, asker).nth(MOST_REQUESTS).is_some() {
+            return Err(Errno::ENOBUFS.into());
+        }
+        Ok(Asking { by: tasks::current(cx), bytes, done: 0 })
+    }
+
+    fn do_one(&self, request: &Request<'_>, cx: &Cx) -> core::result::Result<Told, Refusal> {
         if request.header.flags & NLM_F_REQUEST == 0 || request.header.kind < FIRST_KIND {
             return Ok(Told::Nothing);
         }
         let endpoint = self.endpoint(cx);
-        match endpoint.protocol.handle(request, me, cx)? {
+        match endpoint.protocol.handle(request, cx)? {
             Answer::Done => Ok(Told::Nothing),
             Answer::Message(message) => {
                 endpoint.answer(message, cx);
@@ -363,6 +388,10 @@ impl File for NetlinkSocket {
 
     fn class(&self) -> Held {
         Held::Socket
+    }
+
+    fn kernel_bytes(&self, cx: &Cx) -> usize {
+        1024 + self.endpoint(cx).told(cx).used
     }
 
     fn has_parts(&self) -> bool {

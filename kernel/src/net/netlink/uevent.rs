@@ -5,7 +5,6 @@ use frame::Cx;
 use super::message::{Refusal, Request};
 use super::{Answer, Protocol};
 use crate::error::Errno;
-use crate::fs::VfsCaller;
 
 /// NETLINK_KOBJECT_UEVENT.
 pub struct Uevent;
@@ -19,7 +18,7 @@ impl Protocol for Uevent {
         32
     }
 
-    fn handle(&self, _request: &Request<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Result<Answer, Refusal> {
+    fn handle(&self, _request: &Request<'_>, _cx: &Cx) -> Result<Answer, Refusal> {
         Err(Errno::EOPNOTSUPP.into())
     }
 }

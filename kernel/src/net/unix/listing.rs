@@ -29,6 +29,9 @@ pub enum State {
     Listening,
 }
 
+/// Of those who wait to be accepted so many are told at most.
+const MOST_WAITING: usize = 4096;
+
 /// A socket.
 pub struct Row {
     /// `SOCK_*`.
@@ -57,20 +60,21 @@ pub struct Row {
 pub fn row(name: Name, cx: &Cx) -> Option<Row> {
     let endpoint = name.upgrade(cx).ok()?;
     let inode_of = |name: &Name| name.upgrade(cx).ok().map(|other| other.inode.load(Ordering::Relaxed));
-    let (state, address, shutdown, user, peer, backlog, most) = {
+    let (state, address, shutdown, user, peer, backlog, connections) = {
         let state = endpoint.state.lock(cx);
-        let (what, peer, backlog, most) = match &state.role {
-            Role::Connected(connected) => (State::Connected, Some(connected.peer), Vec::new(), 0),
+        let (what, peer, backlog, connections) = match &state.role {
+            Role::Connected(connected) => (State::Connected, Some(connected.peer), Vec::new(), [0; 2]),
             Role::Listening(listener) => {
-                (State::Listening, None, listener.waiting().collect(), listener.backlog() as u32)
+                let connections = [listener.waiting().count() as u32, listener.backlog() as u32];
+                (State::Listening, None, listener.waiting().take(MOST_WAITING).collect(), connections)
             }
-            Role::Init | Role::Connecting | Role::Closed => (State::Unconnected, None, Vec::new(), 0),
+            Role::Init | Role::Connecting | Role::Closed => (State::Unconnected, None, Vec::new(), [0; 2]),
         };
-        (what, state.address.clone(), state.shutdown, state.credentials.uid, peer, backlog, most)
+        (what, state.address.clone(), state.shutdown, state.credentials.uid, peer, backlog, connections)
     };
     let waits_at = |name: &Name| name.upgrade(cx).ok().map_or(0, |other| other.inbox.lock(cx).bytes() as u32);
     let queues = match state {
-        State::Listening => [backlog.len() as u32, most],
+        State::Listening => connections,
         _ => [endpoint.inbox.lock(cx).bytes() as u32, peer.as_ref().map_or(0, waits_at)],
     };
     let connects = |name: &Name| {

@@ -10,15 +10,13 @@ use zerocopy::IntoBytes;
 
 use super::filter::Filter;
 use super::{BY_FAMILY, is_meant, memory, shutdown_bits, word};
-use crate::credentials::Capability;
 use crate::error::Errno;
-use crate::fs::VfsCaller;
 use crate::net::inet::datagram::Kind;
 use crate::net::inet::diag::{Details, End, Name};
 use crate::net::inet::listing::Listing;
 use crate::net::netlink::Answer;
 use crate::net::netlink::dump::{Dump, Next, Parts};
-use crate::net::netlink::message::{Message, NLM_F_MULTI, Refusal, Request};
+use crate::net::netlink::message::{Asker, Message, NLM_F_MULTI, Refusal, Request};
 
 /// `struct inet_diag_req_v2`, and where in it is what.
 const REQUEST_BYTES: usize = 56;
@@ -67,7 +65,7 @@ struct Wanted {
 ///
 /// # Errors
 /// EINVAL: too short, or the filter is wrong. ENOENT: there are no such sockets. EPERM.
-pub fn answer(request: &Request<'_>, me: &dyn VfsCaller, cx: &Cx) -> Result<Answer, Refusal> {
+pub fn answer(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
     if request.body.len() < REQUEST_BYTES {
         return Err(Errno::EINVAL.into());
     }
@@ -78,7 +76,7 @@ pub fn answer(request: &Request<'_>, me: &dyn VfsCaller, cx: &Cx) -> Result<Answ
         IPPROTO_RAW => Listing::Datagram(Kind::Raw),
         _ => return Err(Errno::ENOENT.into()),
     };
-    let is_administrator = me.credentials(cx).map_err(Errno::from)?.lock(cx).has(Capability::NetAdmin);
+    let is_administrator = request.asker.is_administrator;
     let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let program = request.attributes(REQUEST_BYTES).get(BYTECODE).filter(|_| request.is_dump());
     let wanted = Wanted {
@@ -93,7 +91,7 @@ pub fn answer(request: &Request<'_>, me: &dyn VfsCaller, cx: &Cx) -> Result<Answ
     };
     if request.is_dump() {
         let parts = Parts::new(listing.parts());
-        return Ok(Answer::Dump(Box::new(Sockets { wanted, parts, header: request.header, port: request.port })));
+        return Ok(Answer::Dump(Box::new(Sockets { wanted, parts, header: request.header, asker: request.asker })));
     }
     let ip = |at: usize| address(&head[at..at + 16], wanted.family);
     let local = End { ip: ip(ID + 4), port: wanted.ports[0] };
@@ -122,7 +120,7 @@ struct Sockets {
     wanted: Wanted,
     parts: Parts<Name>,
     header: super::super::message::Header,
-    port: u32,
+    asker: Asker,
 }
 
 impl Dump for Sockets {
@@ -133,7 +131,7 @@ impl Dump for Sockets {
         if !self.wanted.wants(&details) {
             return Next::Skipped;
         }
-        let request = Request { header: self.header, body: &[], port: self.port, is_strict: false };
+        let request = Request { header: self.header, body: &[], asker: self.asker };
         Next::Message(message(name, &details, &self.wanted, &request, NLM_F_MULTI, cx))
     }
 }

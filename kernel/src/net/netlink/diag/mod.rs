@@ -18,7 +18,6 @@ use linux_raw_sys::net;
 use super::message::{Refusal, Request};
 use super::{Answer, Protocol};
 use crate::error::Errno;
-use crate::fs::VfsCaller;
 use crate::net::Shutdown;
 
 /// NETLINK_SOCK_DIAG.
@@ -40,7 +39,7 @@ impl Protocol for SockDiag {
         4
     }
 
-    fn handle(&self, request: &Request<'_>, me: &dyn VfsCaller, cx: &Cx) -> Result<Answer, Refusal> {
+    fn handle(&self, request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
         match request.header.kind {
             BY_FAMILY => {}
             DESTROY => return Err(Errno::EOPNOTSUPP.into()),
@@ -50,7 +49,7 @@ impl Protocol for SockDiag {
             return Err(Errno::EINVAL.into());
         }
         match u32::from(request.head::<2>()[0]) {
-            net::AF_INET | net::AF_INET6 => inet::answer(request, me, cx),
+            net::AF_INET | net::AF_INET6 => inet::answer(request, cx),
             net::AF_UNIX => unix::answer(request, cx),
             AF_NETLINK => others::netlink(request),
             AF_PACKET => others::packet(request),

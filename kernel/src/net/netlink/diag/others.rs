@@ -14,7 +14,7 @@ use crate::net::Type;
 use crate::net::netlink::Answer;
 use crate::net::netlink::dump::{Dump, Next, Parts};
 use crate::net::netlink::endpoint::{Endpoint, SOCKETS};
-use crate::net::netlink::message::{Header, Message, NLM_F_MULTI, Refusal, Request};
+use crate::net::netlink::message::{Asker, Header, Message, NLM_F_MULTI, Refusal, Request};
 use crate::net::packet;
 use crate::net::registry::PARTS;
 
@@ -48,7 +48,7 @@ pub fn netlink(request: &Request<'_>) -> Result<Answer, Refusal> {
     let head = request.head::<NETLINK_BYTES>();
     let (protocol, show) = (head[1], word(&head, 8));
     let parts = Parts::new(PARTS);
-    Ok(Answer::Dump(Box::new(OfNetlink { protocol, show, parts, header: request.header, port: request.port })))
+    Ok(Answer::Dump(Box::new(OfNetlink { protocol, show, parts, header: request.header, asker: request.asker })))
 }
 
 struct OfNetlink {
@@ -56,7 +56,7 @@ struct OfNetlink {
     show: u32,
     parts: Parts<WeakRc<Endpoint>>,
     header: Header,
-    port: u32,
+    asker: Asker,
 }
 
 impl Dump for OfNetlink {
@@ -67,7 +67,7 @@ impl Dump for OfNetlink {
         if self.protocol != ALL_PROTOCOLS && self.protocol != protocol {
             return Next::Skipped;
         }
-        let request = Request { header: self.header, body: &[], port: self.port, is_strict: false };
+        let request = Request { header: self.header, body: &[], asker: self.asker };
         Next::Message(of_netlink(&endpoint, self.show, &request, cx))
     }
 }
@@ -106,21 +106,21 @@ pub fn packet(request: &Request<'_>) -> Result<Answer, Refusal> {
     }
     let show = word(&head, 8);
     let parts = Parts::new(PARTS);
-    Ok(Answer::Dump(Box::new(OfPacket { show, parts, header: request.header, port: request.port })))
+    Ok(Answer::Dump(Box::new(OfPacket { show, parts, header: request.header, asker: request.asker })))
 }
 
 struct OfPacket {
     show: u32,
     parts: Parts<WeakRc<packet::Endpoint>>,
     header: Header,
-    port: u32,
+    asker: Asker,
 }
 
 impl Dump for OfPacket {
     fn next(&mut self, cx: &Cx) -> Next {
         let Ok(name) = self.parts.next(|part| packet::SOCKETS.part(part)) else { return Next::End };
         let Some(endpoint) = name.and_then(|name| name.upgrade(cx).ok()) else { return Next::Skipped };
-        let request = Request { header: self.header, body: &[], port: self.port, is_strict: false };
+        let request = Request { header: self.header, body: &[], asker: self.asker };
         Next::Message(of_packet(&endpoint, self.show, &request, cx))
     }
 }

@@ -10,7 +10,7 @@ use super::{BY_FAMILY, is_meant, memory, shutdown_bits, word};
 use crate::error::Errno;
 use crate::net::netlink::Answer;
 use crate::net::netlink::dump::{Dump, Next, Parts};
-use crate::net::netlink::message::{Header, Message, NLM_F_MULTI, Refusal, Request};
+use crate::net::netlink::message::{Asker, Header, Message, NLM_F_MULTI, Refusal, Request};
 use crate::net::registry::PARTS;
 use crate::net::unix::listing::{self, Name, Row, SOCKETS, State};
 
@@ -46,7 +46,13 @@ pub fn answer(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
     let (states, inode, show) = (word(&head, 4), word(&head, 8), word(&head, 12));
     if request.is_dump() {
         let parts = Parts::new(PARTS);
-        return Ok(Answer::Dump(Box::new(Sockets { states, show, parts, header: request.header, port: request.port })));
+        return Ok(Answer::Dump(Box::new(Sockets {
+            states,
+            show,
+            parts,
+            header: request.header,
+            asker: request.asker,
+        })));
     }
     if inode == 0 {
         return Err(Errno::EINVAL.into());
@@ -65,7 +71,7 @@ struct Sockets {
     show: u32,
     parts: Parts<Name>,
     header: Header,
-    port: u32,
+    asker: Asker,
 }
 
 impl Dump for Sockets {
@@ -73,7 +79,7 @@ impl Dump for Sockets {
         let Ok(name) = self.parts.next(|part| SOCKETS.part(part)) else { return Next::End };
         let row = name.and_then(|name| listing::row(name, cx));
         let Some(row) = row.filter(|row| self.states & 1 << state(row) != 0) else { return Next::Skipped };
-        let request = Request { header: self.header, body: &[], port: self.port, is_strict: false };
+        let request = Request { header: self.header, body: &[], asker: self.asker };
         Next::Message(message(&row, self.show, &request, NLM_F_MULTI))
     }
 }

@@ -82,7 +82,7 @@ pub fn get(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
     if !request.is_dump() {
         return Err(Errno::EOPNOTSUPP.into());
     }
-    let index = if request.is_strict { word(&request.head::<HEAD_BYTES>(), 4) as i32 } else { 0 };
+    let index = if request.asker.is_strict { word(&request.head::<HEAD_BYTES>(), 4) as i32 } else { 0 };
     let devices = devices::all(cx);
     if index != 0 && !devices.iter().any(|device| device.index == index) {
         return Err(Errno::ENODEV.into());

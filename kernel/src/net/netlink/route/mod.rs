@@ -28,9 +28,7 @@ use linux_raw_sys::net::{AF_INET, AF_INET6, AF_UNSPEC};
 
 use super::message::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, Refusal, Request, refused};
 use super::{Answer, Protocol};
-use crate::credentials::Capability;
 use crate::error::Errno;
-use crate::fs::VfsCaller;
 use crate::net::interface::routes::Manner;
 use crate::net::interface::{self, Interface};
 
@@ -56,7 +54,7 @@ impl Protocol for Route {
         36
     }
 
-    fn handle(&self, request: &Request<'_>, me: &dyn VfsCaller, cx: &Cx) -> Result<Answer, Refusal> {
+    fn handle(&self, request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
         let kind = request.header.kind;
         if kind > LAST_KIND {
             return Err(Errno::EOPNOTSUPP.into());
@@ -65,7 +63,7 @@ impl Protocol for Route {
             return Ok(Answer::Done);
         }
         let what = kind % 4;
-        if what != GET && !me.credentials(cx).map_err(Errno::from)?.lock(cx).has(Capability::NetAdmin) {
+        if what != GET && !request.asker.is_administrator {
             return Err(Errno::EPERM.into());
         }
         match (kind - what, what) {
@@ -144,7 +142,7 @@ mod tests {
     fn done(get: fn(&Request<'_>, &Cx) -> Result<Answer, Refusal>, flags: u16, body: &[u8]) -> Result<(), Errno> {
         let header = Header { len: (HEADER_BYTES + body.len()) as u32, kind: 16, flags, sequence: 7, port: 0 };
         let bytes = [header.as_bytes(), body].concat();
-        let request = requests(&bytes, 1, false).next().unwrap();
+        let request = requests(&bytes, Asker::default()).next().unwrap();
         frame::with_context(|cx| get(&request, cx)).map(|_| ()).map_err(|refusal| refusal.error)
     }
 

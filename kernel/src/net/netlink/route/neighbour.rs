@@ -87,9 +87,9 @@ pub fn get(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
             found.extend(own.map(|known| (interface.index as i32, known)));
         }
     }
-    let (header, port) = (request.header, request.port);
+    let (header, asker) = (request.header, request.asker);
     let messages = found.into_iter().map(move |(index, known)| {
-        let request = Request { header, body: &[], port, is_strict: false };
+        let request = Request { header, body: &[], asker };
         message(|head| Message::new(&request, NEW, NLM_F_MULTI, head), index, &known)
     });
     Ok(Answer::Dump(Box::new(Listed(messages))))

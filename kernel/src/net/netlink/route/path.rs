@@ -176,15 +176,15 @@ pub fn get(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
     let attributes = request.attributes(HEAD_BYTES);
     let head = request.head::<HEAD_BYTES>();
     let (mut table, mut device) = (0, 0);
-    if request.is_strict {
+    if request.asker.is_strict {
         table = attributes.word(TABLE)?.unwrap_or(head[4].into());
         device = attributes.word(DEVICE)?.unwrap_or(0) as i32;
     }
     let is_wanted = |way: &Way| (table == 0 || table == way.table.into()) && (device == 0 || device == way.device);
     let found: Vec<Way> = families(request).flat_map(|family| ways(family, cx)).filter(is_wanted).collect();
-    let (header, port) = (request.header, request.port);
+    let (header, asker) = (request.header, request.asker);
     let messages = found.into_iter().map(move |way| {
-        let request = Request { header, body: &[], port, is_strict: false };
+        let request = Request { header, body: &[], asker };
         way.message(|head| Message::new(&request, NEW, NLM_F_MULTI, head))
     });
     Ok(Answer::Dump(Box::new(Listed(messages))))
