@@ -25,7 +25,7 @@ impl Receiver for Interface {
         if !self.is_up() {
             return;
         }
-        packet::seen(frame, self, packet::Direction::In, cx);
+        packet::seen(frame, self, packet::Direction::In, packet::Checksum::There, cx);
         let Ok(frame) = Frame::parse(frame) else { return };
         let is_for_us = frame.destination == self.hardware() || !frame.destination.is_unicast();
         if !is_for_us || frame.source == self.hardware() {

@@ -245,7 +245,8 @@ impl Interface {
 
     /// Sends a frame of which something is left to the card.
     fn send_made_with(&self, frame: &[u8], offload: &Offload, cx: &Cx) -> Result<(), Refused> {
-        packet::seen(frame, self, packet::Direction::Out, cx);
+        let sum = if offload.checksum.is_some() { packet::Checksum::Left } else { packet::Checksum::There };
+        packet::seen(frame, self, packet::Direction::Out, sum, cx);
         self.card.send(frame, offload, cx)
     }
 }

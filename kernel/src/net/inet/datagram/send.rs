@@ -9,12 +9,20 @@ use super::Endpoint;
 use super::endpoint::{Datagram, Kind};
 use crate::error::{Errno, Result};
 use crate::net::inet::address::{Address, BROADCAST, is_own, source_for};
+use crate::net::inet::loopback;
 use crate::net::{Control, Sending, Source, counters, devices};
 use crate::step::Step;
 
 /// The most bytes of a message, over IPv4 and IPv6: what a packet holds behind its headers.
 const MOST_V4: usize = 65_535 - 20 - 8;
 const MOST_V6: usize = 65_535 - 8;
+
+/// Shows a datagram to those who look at the loopback device.
+fn show(datagram: &Datagram, to: Address, cx: &Cx) {
+    if loopback::watched() {
+        loopback::show_datagram(datagram.from, to, (datagram.hops, datagram.class), &datagram.bytes, cx);
+    }
+}
 
 impl Endpoint {
     /// Sends a message to `to`, or to whom it is connected with: how many bytes.
@@ -78,12 +86,17 @@ impl Endpoint {
         }
         match self.kind {
             Kind::Udp if to.ip.is_multicast() => {
-                if !self.sends_to_loopback() {
+                if self.sends_to_loopback() {
+                    show(&datagram, to, cx);
+                } else {
                     self.send_out(&datagram, to, cx)?;
                 }
                 self.deliver_udp(datagram, to, cx);
             }
-            Kind::Udp if is_own(to.ip) || to.ip == BROADCAST => self.deliver_udp(datagram, to, cx),
+            Kind::Udp if is_own(to.ip) || to.ip == BROADCAST => {
+                show(&datagram, to, cx);
+                self.deliver_udp(datagram, to, cx);
+            }
             Kind::Udp => self.send_out(&datagram, to, cx)?,
             Kind::Echo | Kind::Raw => self.deliver_icmp(datagram, cx)?,
         }
