@@ -104,9 +104,7 @@ impl Interface {
 
     /// Sends one packet to a neighbour.
     fn send_packet(&self, header: &IpHeader, next: IpAddr, payload: &[u8], cx: &Cx) -> Result<(), Unsent> {
-        if header.destination.is_ipv4() {
-            counters::IP_OUT.count();
-        }
+        counters::ip(header.destination).count_sent(header.len_bytes() + payload.len());
         let at = HEADER_BYTES + header.len_bytes();
         let mut frame = Vec::new();
         frame.try_reserve_exact(at + payload.len()).map_err(|_| Unsent::NoRoom)?;

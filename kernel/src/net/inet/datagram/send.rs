@@ -82,7 +82,7 @@ impl Endpoint {
         let from = Address { ip: source, port: local.port };
         let datagram = Datagram { bytes, from, to: to.ip, hops, class, time: 0, device: devices::INDEX };
         if self.kind == Kind::Udp {
-            counters::UDP_OUT.count();
+            counters::udp(to.ip).sent.count();
         }
         match self.kind {
             Kind::Udp if to.ip.is_multicast() => {
@@ -160,7 +160,7 @@ impl Endpoint {
         match ports.find(to, from).map(|other| other.upgrade(cx)) {
             Some(Ok(other)) => other.deliver(datagram, cx),
             _ => {
-                counters::UDP_NO_PORT.count();
+                counters::udp(ip).no_port.count();
                 self.nobody_there(datagram, to, cx);
             }
         }

@@ -168,9 +168,14 @@ impl Endpoint {
             let mut state = self.state.lock(cx);
             let place = state.watched_place();
             let is_connected = matches!(state.phase, Phase::Connected);
-            let resets = !state.input.is_empty() || state.linger == Some(0);
+            let is_unread = !state.input.is_empty();
+            let resets = is_unread || state.linger == Some(0);
             let waits = is_connected && !resets && !state.is_finished;
             let peer = state.peer.filter(|_| is_connected);
+            if is_connected && resets {
+                let counter = if is_unread { &counters::RESET_UNREAD } else { &counters::RESET_AT_ONCE };
+                counter.count();
+            }
             let bound = state.bound.take();
             let was_connecting = state.connecting_ends();
             state.disconnect();

@@ -123,6 +123,7 @@ impl Endpoint {
             is_full
         };
         if is_full {
+            counters::LISTENER_FULL.count();
             // One may have been accepted since.
             self.let_next_in(cx);
             return Ok(());
