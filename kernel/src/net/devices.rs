@@ -102,6 +102,11 @@ impl Device {
         self.flags & UP != 0
     }
 
+    /// Its flags but what its link is like: as programs have set them.
+    pub fn configured_flags(&self) -> u16 {
+        self.flags & !RUNNING
+    }
+
     /// What it has received and sent. The loopback device counts nothing: no packets are made.
     pub fn traffic(&self) -> [Counts; 2] {
         let Some(interface) = self.interface else { return [Counts::default(); 2] };

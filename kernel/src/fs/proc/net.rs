@@ -9,7 +9,7 @@ use frame::Cx;
 use tcpip::neighbour::Reachability;
 
 use super::net_sockets::{
-    netlink_sockets, packet_sockets, snmp, socket_counts, socket_counts_v6, sockets, unix_sockets,
+    netlink_sockets, netstat, packet_sockets, snmp, snmp_v6, socket_counts, socket_counts_v6, sockets, unix_sockets,
 };
 use super::text::Text;
 use super::{Entry, Target, text};
@@ -29,6 +29,7 @@ pub const ENTRIES: &[Entry] = &[
     text("if_inet6", addresses_v6),
     text("ipv6_route", routes_v6),
     text("netlink", netlink_sockets),
+    text("netstat", netstat),
     text("packet", packet_sockets),
     text("protocols", protocols),
     text("raw", |text, _, _, cx| sockets(text, Listing::Datagram(Kind::Raw), V4, cx)),
@@ -36,6 +37,7 @@ pub const ENTRIES: &[Entry] = &[
     text("pnp", name_servers),
     text("route", routes),
     text("snmp", snmp),
+    text("snmp6", snmp_v6),
     text("sockstat", socket_counts),
     text("sockstat6", socket_counts_v6),
     text("tcp", |text, _, _, cx| sockets(text, Listing::Tcp, V4, cx)),

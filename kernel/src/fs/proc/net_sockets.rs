@@ -20,18 +20,15 @@ use crate::net::{Type, counters, packet};
 
 /// What the protocols have counted: each protocol has a line with names and one with numbers. What nothing here counts is not named.
 pub(super) fn snmp(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
-    use counters::{
-        IP_DELIVERED, IP_FOR_OTHERS, IP_IN, IP_OUT, IP_WRONG, TCP_ACTIVE, TCP_BROKEN, TCP_FAILED, TCP_IN, TCP_OUT,
-        TCP_PASSIVE, TCP_WRONG, UDP_IN, UDP_NO_PORT, UDP_NO_ROOM, UDP_OUT,
-    };
+    use counters::{IP_V4, TCP_ACTIVE, TCP_BROKEN, TCP_FAILED, TCP_IN, TCP_OUT, TCP_PASSIVE, TCP_WRONG, UDP_V4};
     line(text, "Ip: Forwarding DefaultTTL InReceives InHdrErrors InAddrErrors ForwDatagrams InDelivers OutRequests")?;
     text.add(format_args!(
         "Ip: 2 64 {} {} {} 0 {} {}\n",
-        IP_IN.get(),
-        IP_WRONG.get(),
-        IP_FOR_OTHERS.get(),
-        IP_DELIVERED.get(),
-        IP_OUT.get()
+        IP_V4.received.get(),
+        IP_V4.wrong.get(),
+        IP_V4.for_others.get(),
+        IP_V4.delivered.get(),
+        IP_V4.sent.get()
     ));
     line(
         text,
@@ -49,8 +46,53 @@ pub(super) fn snmp(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) ->
         TCP_WRONG.get()
     ));
     line(text, "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors")?;
-    let lost = UDP_NO_ROOM.get();
-    text.add(format_args!("Udp: {} {} {lost} {} {lost}\n", UDP_IN.get(), UDP_NO_PORT.get(), UDP_OUT.get()));
+    let (received, no_port, sent) = (UDP_V4.received.get(), UDP_V4.no_port.get(), UDP_V4.sent.get());
+    let lost = UDP_V4.no_room.get();
+    text.add(format_args!("Udp: {received} {no_port} {lost} {sent} {lost}\n"));
+    Ok(())
+}
+
+/// The same of IPv6: each number has a line.
+pub(super) fn snmp_v6(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    use counters::{IP_V6, UDP_V6};
+    let counted = [
+        ("Ip6InReceives", &IP_V6.received),
+        ("Ip6InHdrErrors", &IP_V6.wrong),
+        ("Ip6InAddrErrors", &IP_V6.for_others),
+        ("Ip6InDelivers", &IP_V6.delivered),
+        ("Ip6OutRequests", &IP_V6.sent),
+        ("Ip6InOctets", &IP_V6.received_bytes),
+        ("Ip6OutOctets", &IP_V6.sent_bytes),
+        ("Udp6InDatagrams", &UDP_V6.received),
+        ("Udp6NoPorts", &UDP_V6.no_port),
+        ("Udp6InErrors", &UDP_V6.no_room),
+        ("Udp6OutDatagrams", &UDP_V6.sent),
+        ("Udp6RcvbufErrors", &UDP_V6.no_room),
+    ];
+    for (name, counter) in counted {
+        text.add(format_args!("{name:<32}\t{}\n", counter.get()));
+    }
+    Ok(())
+}
+
+/// What Linux counts beyond the standards.
+pub(super) fn netstat(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    use counters::{COOKIES_BACK, COOKIES_SENT, COOKIES_WRONG, IP_V4, LISTENER_FULL, RESET_AT_ONCE, RESET_UNREAD};
+    line(
+        text,
+        "TcpExt: SyncookiesSent SyncookiesRecv SyncookiesFailed ListenOverflows ListenDrops TCPAbortOnData TCPAbortOnClose",
+    )?;
+    let full = LISTENER_FULL.get();
+    text.add(format_args!(
+        "TcpExt: {} {} {} {full} {full} {} {}\n",
+        COOKIES_SENT.get(),
+        COOKIES_BACK.get(),
+        COOKIES_WRONG.get(),
+        RESET_AT_ONCE.get(),
+        RESET_UNREAD.get()
+    ));
+    line(text, "IpExt: InOctets OutOctets")?;
+    text.add(format_args!("IpExt: {} {}\n", IP_V4.received_bytes.get(), IP_V4.sent_bytes.get()));
     Ok(())
 }
 

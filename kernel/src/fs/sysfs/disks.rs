@@ -91,7 +91,7 @@ fn path(place: &str, volume: &Volume) -> String {
 
 /// A file whose text is made when it is read.
 fn live<T: core::fmt::Display>(name: &str, text: impl Fn(&Cx) -> T + Send + Sync + 'static) -> (String, Entry) {
-    (name.into(), Entry::Live(Box::new(move |cx| format!("{}", text(cx)))))
+    (name.into(), Entry::Live(Box::new(move |cx| Ok(format!("{}", text(cx))))))
 }
 
 /// What disks and partitions have in common.

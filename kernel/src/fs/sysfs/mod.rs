@@ -1,4 +1,4 @@
-//! What there is of sysfs: how many processors the machine has ([`processors`]), its disks ([`disks`]), its ports to the host ([`ports`]), its source of random numbers ([`hwrng`]), its input devices ([`inputs`]), its network device ([`networks`]), and else directories without anything in them, so that programs
+//! What there is of sysfs: how many processors the machine has ([`processors`]), its disks ([`disks`]), its ports to the host ([`ports`]), its source of random numbers ([`hwrng`]), its input devices ([`inputs`]), its network devices ([`networks`]), and else directories without anything in them, so that programs
 //! that look there find nothing rather than an error.
 
 mod disks;
@@ -34,13 +34,16 @@ enum Entry {
     Directory(Vec<(String, Entry)>),
     /// A file that can be read, with this text and a newline.
     Text(String),
-    /// A file that can be read, whose text is made anew each time.
-    Live(Box<dyn Fn(&Cx) -> String + Send + Sync>),
+    /// A file that can be read, whose text is made anew each time, or is an error.
+    Live(TextSource),
     /// A symbolic link.
     Link(String),
     /// A directory whose entries come and go.
     Changing(Source),
 }
+
+/// What makes a text.
+type TextSource = Box<dyn Fn(&Cx) -> Result<String> + Send + Sync>;
 
 /// What is in a directory just now: names, each with a number that another entry of the name does not have, and what makes the entry.
 type Source = Box<dyn Fn(&Cx) -> Vec<Current> + Send + Sync>;
@@ -83,7 +86,7 @@ struct Link {
 
 /// A file whose text is made when it is read.
 struct Live {
-    text: Box<dyn Fn(&Cx) -> String + Send + Sync>,
+    text: TextSource,
 }
 
 /// A new instance, which shows these ports, this source of random numbers, and input devices if there can be any.
@@ -348,7 +351,7 @@ impl InodeOps for Live {
     }
 
     fn read(&self, _this: &Inode, offset: u64, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
-        let mut text = (self.text)(cx);
+        let mut text = (self.text)(cx)?;
         text.push('\n');
         read_text(text.as_bytes(), offset, to)
     }

@@ -1,40 +1,134 @@
-//! `/sys/class/net`: the loopback device, which is the only network device.
+//! Network devices: `/sys/class/net`, as Linux's Documentation/ABI/testing/sysfs-class-net has it. The loopback device and the cards are all on no bus here. The cards are found after sysfs was made, and stay.
 
+use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::Entry;
+use frame::Cx;
 
-const NAME: &str = "lo";
+use super::{Current, Entry};
+use crate::error::{Errno, Result};
+use crate::net::devices::{self, Counts, Device, QUEUE_LENGTH};
 
-/// What is told of it, as sockets tell it by ioctl(2).
-const FILES: [(&str, &str); 14] = [
-    ("address", "00:00:00:00:00:00"),
-    ("addr_len", "6"),
-    ("broadcast", "00:00:00:00:00:00"),
-    ("carrier", "1"),
-    ("dev_id", "0x0"),
-    ("dormant", "0"),
-    ("flags", "0x9"),
-    ("ifindex", "1"),
-    ("iflink", "1"),
-    ("link_mode", "0"),
-    ("mtu", "65536"),
-    ("operstate", "unknown"),
-    ("tx_queue_len", "1000"),
-    ("type", "772"),
+/// What a file tells of a device; EINVAL, EOPNOTSUPP: it does not.
+type Tell = fn(&Device) -> Result<String>;
+
+const FILES: &[(&str, Tell)] = &[
+    ("addr_assign_type", |_| text("0")),
+    ("addr_len", |device| text(device.address.len())),
+    ("address", |device| text(hexadecimal(device.address))),
+    ("broadcast", |device| text(hexadecimal(if device.is_loopback() { [0; 6] } else { [0xff; 6] }))),
+    ("carrier", |device| if device.is_up() { text("1") } else { Err(Errno::EINVAL) }),
+    ("carrier_changes", |_| text("0")),
+    ("carrier_down_count", |_| text("0")),
+    ("carrier_up_count", |_| text("0")),
+    ("dev_id", |_| text("0x0")),
+    ("dev_port", |_| text("0")),
+    ("dormant", |device| if device.is_up() { text("0") } else { Err(Errno::EINVAL) }),
+    // A card of this kind does not say whether it sends and receives at once, nor how quickly.
+    ("duplex", |device| if device.is_loopback() || !device.is_up() { Err(Errno::EINVAL) } else { text("unknown") }),
+    ("speed", |device| if device.is_loopback() || !device.is_up() { Err(Errno::EINVAL) } else { text("-1") }),
+    ("flags", |device| text(format!("{:#x}", device.configured_flags()))),
+    ("ifindex", |device| text(device.index)),
+    ("iflink", |device| text(device.index)),
+    ("link_mode", |_| text("0")),
+    ("mtu", |device| text(device.mtu)),
+    ("name_assign_type", |device| if device.is_loopback() { text("2") } else { Err(Errno::EINVAL) }),
+    ("netdev_group", |_| text("0")),
+    ("operstate", |device| text(operational_state(device))),
+    ("phys_port_id", |_| Err(Errno::EOPNOTSUPP)),
+    ("phys_port_name", |_| Err(Errno::EOPNOTSUPP)),
+    ("phys_switch_id", |_| Err(Errno::EOPNOTSUPP)),
+    ("proto_down", |_| text("0")),
+    ("testing", |device| if device.is_up() { text("0") } else { Err(Errno::EINVAL) }),
+    ("tx_queue_len", |_| text(QUEUE_LENGTH)),
+    ("type", |device| text(device.hardware)),
+    ("uevent", |device| text(format!("INTERFACE={}\nIFINDEX={}", device.name, device.index))),
 ];
 
-/// The class.
+/// What a file tells of the frames that were received, and of those that were sent.
+type Count = fn([Counts; 2]) -> u64;
+
+/// What is counted of frames. What nothing here counts is 0.
+const STATISTICS: &[(&str, Count)] = &[
+    ("collisions", |_| 0),
+    ("multicast", |_| 0),
+    ("rx_bytes", |[received, _]| received.bytes),
+    ("rx_compressed", |_| 0),
+    ("rx_crc_errors", |_| 0),
+    ("rx_dropped", |[received, _]| received.dropped),
+    ("rx_errors", |_| 0),
+    ("rx_fifo_errors", |_| 0),
+    ("rx_frame_errors", |_| 0),
+    ("rx_length_errors", |_| 0),
+    ("rx_missed_errors", |_| 0),
+    ("rx_nohandler", |_| 0),
+    ("rx_over_errors", |_| 0),
+    ("rx_packets", |[received, _]| received.frames),
+    ("tx_aborted_errors", |_| 0),
+    ("tx_bytes", |[_, sent]| sent.bytes),
+    ("tx_carrier_errors", |_| 0),
+    ("tx_compressed", |_| 0),
+    ("tx_dropped", |[_, sent]| sent.dropped),
+    ("tx_errors", |_| 0),
+    ("tx_fifo_errors", |_| 0),
+    ("tx_heartbeat_errors", |_| 0),
+    ("tx_packets", |[_, sent]| sent.frames),
+    ("tx_window_errors", |_| 0),
+];
+
+/// The directory of `/sys/class`.
 pub fn class() -> (String, Entry) {
-    let link = Entry::Link(alloc::format!("../../devices/virtual/net/{NAME}"));
-    ("net".into(), Entry::Directory(Vec::from([(NAME.into(), link)])))
+    let link = |name: &str| Entry::Link(format!("../../devices/virtual/net/{name}"));
+    ("net".into(), Entry::Changing(Box::new(move |cx| each(cx, |device| link(device.name)))))
 }
 
-/// The devices that are on no bus.
+/// The directory of devices that are on no bus.
 pub fn devices() -> (String, Entry) {
-    let files = FILES.iter().map(|&(name, text)| (name.to_string(), Entry::Text(text.to_string())));
-    let subsystem = ("subsystem".to_string(), Entry::Link("../../../../class/net".into()));
-    let device = Entry::Directory(files.chain([subsystem]).collect());
-    ("net".into(), Entry::Directory(Vec::from([(NAME.into(), device)])))
+    ("net".into(), Entry::Changing(Box::new(|cx| each(cx, directory))))
+}
+
+fn each(cx: &Cx, entry: impl Fn(&Device) -> Entry) -> Vec<Current> {
+    let of = |device: &Device| Current { name: device.name.into(), serial: 0, entry: entry(device) };
+    devices::all(cx).iter().map(of).collect()
+}
+
+fn directory(device: &Device) -> Entry {
+    let index = device.index;
+    let files = FILES.iter().map(|&(name, tell)| {
+        let live = move |cx: &Cx| tell(&find(index, cx)?);
+        (name.to_string(), Entry::Live(Box::new(live)))
+    });
+    let statistics = STATISTICS.iter().map(|&(name, count)| {
+        let live = move |cx: &Cx| text(count(find(index, cx)?.traffic()));
+        (name.to_string(), Entry::Live(Box::new(live)))
+    });
+    let others = [
+        ("statistics".to_string(), Entry::Directory(statistics.collect())),
+        ("subsystem".to_string(), Entry::Link("../../../../class/net".into())),
+    ];
+    Entry::Directory(files.chain(others).collect())
+}
+
+fn find(index: i32, cx: &Cx) -> Result<Device> {
+    devices::all(cx).into_iter().find(|device| device.index == index).ok_or(Errno::EINVAL)
+}
+
+fn text(value: impl ToString) -> Result<String> {
+    Ok(value.to_string())
+}
+
+fn hexadecimal(address: [u8; 6]) -> String {
+    let [a, b, c, d, e, f] = address;
+    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
+/// RFC 2863, section 3.1.14. Nothing is known of the loopback device's link.
+fn operational_state(device: &Device) -> &'static str {
+    match device.is_up() {
+        _ if device.is_loopback() => "unknown",
+        true => "up",
+        false => "down",
+    }
 }

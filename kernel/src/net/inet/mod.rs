@@ -5,18 +5,20 @@
 //! | `address` | addresses, and what can be reached |
 //! | `arrivals` | what has come from other machines |
 //! | `ports` | who has which port |
+//! | `loopback` | what packet sockets see of what stays within the machine |
 //! | `settings`, `options` | what programs set and read back |
 //! | [`listing`], [`diag`] | the sockets that there are |
 //! | [`tcp`] | connections |
 //! | [`datagram`] | messages without a connection |
 //!
-//! What is sent to this machine's own addresses goes from socket to socket, and no packets are made for it.
+//! What is sent to this machine's own addresses goes from socket to socket, and no packets are made for it but those that somebody wants to see.
 
 mod address;
 mod arrivals;
 pub mod datagram;
 pub mod diag;
 pub mod listing;
+mod loopback;
 pub mod options;
 pub mod ports;
 pub mod settings;

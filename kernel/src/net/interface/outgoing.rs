@@ -96,9 +96,7 @@ impl Outgoing {
             }),
         };
         counters::TCP_OUT.count();
-        if self.header.destination.is_ipv4() {
-            counters::IP_OUT.count();
-        }
+        counters::ip(self.header.destination).count_sent(at + sent.len - HEADER_BYTES);
         let interface = self.way.interface;
         let known = interface.state.lock(cx).neighbours.resolve_known(now(), self.way.next);
         if let Some(hardware) = known {

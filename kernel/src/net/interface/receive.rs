@@ -25,7 +25,7 @@ impl Receiver for Interface {
         if !self.is_up() {
             return;
         }
-        packet::seen(frame, self, packet::Direction::In, cx);
+        packet::seen(frame, self, packet::Direction::In, packet::Checksum::There, cx);
         let Ok(frame) = Frame::parse(frame) else { return };
         let is_for_us = frame.destination == self.hardware() || !frame.destination.is_unicast();
         if !is_for_us || frame.source == self.hardware() {
@@ -65,14 +65,11 @@ impl Interface {
 
     fn packet_came(&'static self, bytes: &[u8], checksum: Checksum, cx: &Cx) {
         let is_v4 = bytes.first().is_some_and(|first| first >> 4 == 4);
-        if is_v4 {
-            counters::IP_IN.count();
-        }
+        let counters = if is_v4 { &counters::IP_V4 } else { &counters::IP_V6 };
+        counters.received.count();
+        counters.received_bytes.add(bytes.len() as u64);
         let Ok(packet) = Packet::parse(bytes, Checksum::Verify) else {
-            if is_v4 {
-                counters::IP_WRONG.count();
-            }
-            return;
+            return counters.wrong.count();
         };
         let (audience, has_v4) = {
             let state = self.state.lock(cx);
@@ -82,10 +79,7 @@ impl Interface {
         // A server may answer to the address that it offers, which nobody has yet.
         let is_for_us = audience != Audience::Other || !has_v4 && packet.protocol == protocol::UDP;
         if !is_for_us || packet.source.is_loopback() || packet.destination.is_loopback() {
-            if is_v4 {
-                counters::IP_FOR_OTHERS.count();
-            }
-            return;
+            return counters.for_others.count();
         }
         if packet.fragment.is_none() {
             return self.whole_came(&packet, bytes, (audience, checksum), cx);
@@ -105,9 +99,7 @@ impl Interface {
         (audience, checksum): (Audience, Checksum),
         cx: &Cx,
     ) {
-        if packet.source.is_ipv4() {
-            counters::IP_DELIVERED.count();
-        }
+        counters::ip(packet.source).delivered.count();
         match packet.protocol {
             protocol::ICMP | protocol::ICMPV6 if self.control_came(packet, audience, cx) => return,
             protocol::UDP if self.answer_came(packet, checksum, cx) => return,

@@ -104,9 +104,7 @@ impl Interface {
 
     /// Sends one packet to a neighbour.
     fn send_packet(&self, header: &IpHeader, next: IpAddr, payload: &[u8], cx: &Cx) -> Result<(), Unsent> {
-        if header.destination.is_ipv4() {
-            counters::IP_OUT.count();
-        }
+        counters::ip(header.destination).count_sent(header.len_bytes() + payload.len());
         let at = HEADER_BYTES + header.len_bytes();
         let mut frame = Vec::new();
         frame.try_reserve_exact(at + payload.len()).map_err(|_| Unsent::NoRoom)?;
@@ -245,7 +243,8 @@ impl Interface {
 
     /// Sends a frame of which something is left to the card.
     fn send_made_with(&self, frame: &[u8], offload: &Offload, cx: &Cx) -> Result<(), Refused> {
-        packet::seen(frame, self, packet::Direction::Out, cx);
+        let sum = if offload.checksum.is_some() { packet::Checksum::Left } else { packet::Checksum::There };
+        packet::seen(frame, self, packet::Direction::Out, sum, cx);
         self.card.send(frame, offload, cx)
     }
 }

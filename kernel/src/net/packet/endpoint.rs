@@ -9,7 +9,8 @@ use refs::{SpinLock, StrongRc, WaitList, Waker, WeakRc};
 use tcpip::ethernet::HEADER_BYTES;
 
 use super::ring::{self, Ring, Shape};
-use super::{Direction, enter, leave};
+use super::seen::{Checksum, Direction, Seen};
+use super::{enter, leave};
 use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::net::filter::{self, Filter};
@@ -32,15 +33,6 @@ pub const ALL: u16 = 3;
 pub const ADDRESS_BYTES: usize = 20;
 /// AF_PACKET.
 pub const AF_PACKET: u16 = 17;
-/// ARPHRD_ETHER.
-const ETHERNET: u16 = 1;
-
-/// PACKET_HOST and its like.
-const FOR_HOST: u8 = 0;
-const FOR_ALL: u8 = 1;
-const FOR_GROUP: u8 = 2;
-const FOR_OTHER: u8 = 3;
-const OUTGOING: u8 = 4;
 
 /// All open sockets, by their inodes.
 pub static SOCKETS: Registry<Endpoint> = Registry::new();
@@ -72,6 +64,8 @@ pub struct Waiting {
     pub time: u64,
     /// `struct sockaddr_ll`.
     pub address: [u8; ADDRESS_BYTES],
+    /// Whether its checksum is there.
+    pub checksum: Checksum,
 }
 
 /// What was received.
@@ -80,8 +74,14 @@ pub struct Message {
     pub copied: usize,
     /// Likewise.
     pub len: usize,
-    /// How long the frame was, when it was seen, and from whom it came.
-    pub of_frame: (usize, u64, [u8; ADDRESS_BYTES]),
+    /// How long the frame was.
+    pub frame_len: usize,
+    /// When it was seen, in nanoseconds since 1970.
+    pub time: u64,
+    /// `struct sockaddr_ll`: from whom it came.
+    pub address: [u8; ADDRESS_BYTES],
+    /// Whether its checksum is there.
+    pub checksum: Checksum,
 }
 
 struct State {
@@ -172,7 +172,7 @@ impl Endpoint {
     pub fn bind(&self, protocol: u16, device: u32, cx: &Cx) -> Result<()> {
         let mut state = self.state.lock(cx);
         if protocol != 0 {
-            enter(self.name, cx)?;
+            enter(self.name, device, cx)?;
         } else {
             leave(self.name, cx);
         }
@@ -222,27 +222,26 @@ impl Endpoint {
     }
 
     /// Whether it wants a frame, and puts it where it is received.
-    pub(super) fn show(&self, frame: &[u8], interface: &Interface, direction: Direction, cx: &Cx) {
-        let Some(kind) = frame.get(12..HEADER_BYTES) else { return };
-        let kind = u16::from_be_bytes([kind[0], kind[1]]);
+    pub(super) fn show(&self, seen: &Seen<'_>, cx: &Cx) {
+        let Some(kind) = seen.kind() else { return };
+        let frame = seen.frame;
         {
             let mut state = self.state.lock(cx);
-            let is_of_kind = state.protocol == ALL || state.protocol == kind && direction == Direction::In;
-            let is_of_device = state.device == 0 || state.device == interface.index;
-            let is_ignored = state.ignores_outgoing && direction == Direction::Out;
+            let is_of_kind = state.protocol == ALL || state.protocol == kind && seen.direction == Direction::In;
+            let is_of_device = state.device == 0 || state.device == seen.device;
+            let is_ignored = state.ignores_outgoing && seen.direction == Direction::Out;
             if !is_of_kind || !is_of_device || is_ignored {
                 return;
             }
             let start = if self.kind == Type::Raw { 0 } else { HEADER_BYTES };
-            let audience = audience(frame, interface, direction);
             let packet = filter::Packet {
                 frame,
                 start,
                 network: HEADER_BYTES,
                 protocol: kind,
-                audience,
-                device: interface.index,
-                hardware: ETHERNET,
+                audience: seen.audience(),
+                device: seen.device,
+                hardware: seen.hardware,
             };
             let wanted = state.filter.as_ref().map_or(u32::MAX, |filter| filter.run(&packet));
             if wanted == 0 {
@@ -251,7 +250,7 @@ impl Endpoint {
             state.seen = state.seen.wrapping_add(1);
             let whole = &frame[start..];
             let bytes = &whole[..whole.len().min(wanted as usize)];
-            let address = address(frame, kind, interface.index, audience);
+            let address = seen.address();
             let is_kept = match state.shape {
                 Some(shape) => {
                     let entry = ring::Entry {
@@ -261,6 +260,7 @@ impl Endpoint {
                         time: clock::real_time(),
                         address,
                         some_were_lost: state.some_were_lost,
+                        checksum: seen.checksum,
                     };
                     let is_entered = self.ring.enter(&shape, state.slot, &entry, cx).is_some();
                     if is_entered {
@@ -269,7 +269,16 @@ impl Endpoint {
                     state.some_were_lost = !is_entered;
                     is_entered
                 }
-                None => state.put(bytes, whole.len(), address, self.buffer.load(Ordering::Relaxed)),
+                None => {
+                    let frame = Waiting {
+                        bytes: Vec::new(),
+                        len: whole.len(),
+                        time: clock::real_time(),
+                        address,
+                        checksum: seen.checksum,
+                    };
+                    state.put(frame, bytes, self.buffer.load(Ordering::Relaxed))
+                }
             };
             if !is_kept {
                 state.lost = state.lost.wrapping_add(1);
@@ -293,8 +302,14 @@ impl Endpoint {
         if let Some(fault) = fault {
             return Err(fault.into());
         }
-        let of_frame = (first.len, first.time, first.address);
-        let message = Message { copied, len: first.bytes.len(), of_frame };
+        let message = Message {
+            copied,
+            len: first.bytes.len(),
+            frame_len: first.len,
+            time: first.time,
+            address: first.address,
+            checksum: first.checksum,
+        };
         if !receiving.peeks()
             && let Some(frame) = state.frames.pop_front()
         {
@@ -336,37 +351,19 @@ impl Endpoint {
 /// The interface with that number.
 ///
 /// # Errors
-/// ENXIO: there is none, or it is the loopback device, which carries no frames.
+/// ENXIO: there is none, or it is the loopback device, over which no frames can be sent.
 pub fn interface_of(index: u32) -> Result<&'static Interface> {
     interface::all().find(|interface| interface.index == index).ok_or(Errno::ENXIO)
 }
 
-fn audience(frame: &[u8], interface: &Interface, direction: Direction) -> u8 {
-    match frame.first_chunk::<6>() {
-        _ if direction == Direction::Out => OUTGOING,
-        Some([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]) => FOR_ALL,
-        Some(to) if to[0] & 1 != 0 => FOR_GROUP,
-        Some(to) if *to == interface.hardware().0 => FOR_HOST,
-        _ => FOR_OTHER,
-    }
-}
-
-/// `struct sockaddr_ll`: where a frame is from.
-fn address(frame: &[u8], kind: u16, device: u32, audience: u8) -> [u8; ADDRESS_BYTES] {
-    let mut address = encode(kind, device, true);
-    address[10] = audience;
-    address[12..18].copy_from_slice(&frame[6..12]);
-    address
-}
-
 /// `struct sockaddr_ll` with the fields that a socket's own address has.
-pub fn encode(kind: u16, device: u32, is_ethernet: bool) -> [u8; ADDRESS_BYTES] {
+pub fn encode(kind: u16, device: u32, hardware: Option<u16>) -> [u8; ADDRESS_BYTES] {
     let mut address = [0; ADDRESS_BYTES];
     address[..2].copy_from_slice(&AF_PACKET.to_le_bytes());
     address[2..4].copy_from_slice(&kind.to_be_bytes());
     address[4..8].copy_from_slice(&device.to_le_bytes());
-    if is_ethernet {
-        address[8..10].copy_from_slice(&ETHERNET.to_le_bytes());
+    if let Some(hardware) = hardware {
+        address[8..10].copy_from_slice(&hardware.to_le_bytes());
         address[11] = 6;
     }
     address
@@ -374,19 +371,18 @@ pub fn encode(kind: u16, device: u32, is_ethernet: bool) -> [u8; ADDRESS_BYTES] 
 
 impl State {
     /// Whether there was room.
-    fn put(&mut self, bytes: &[u8], len: usize, address: [u8; ADDRESS_BYTES], buffer: u32) -> bool {
+    fn put(&mut self, mut frame: Waiting, bytes: &[u8], buffer: u32) -> bool {
         let is_full = self.frames.len() >= MOST_FRAMES || self.used > buffer as usize;
-        let mut copy = Vec::new();
         if is_full
-            || copy.try_reserve_exact(bytes.len()).is_err()
+            || frame.bytes.try_reserve_exact(bytes.len()).is_err()
             || self.frames.try_reserve(1).is_err()
             || self.held.add(Held::Message, 1).is_err()
         {
             return false;
         }
-        copy.extend_from_slice(bytes);
-        self.used += copy.len() + OVERHEAD;
-        self.frames.push_back(Waiting { bytes: copy, len, time: clock::real_time(), address });
+        frame.bytes.extend_from_slice(bytes);
+        self.used += bytes.len() + OVERHEAD;
+        self.frames.push_back(frame);
         true
     }
 }

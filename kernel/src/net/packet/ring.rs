@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, UFrame};
 
+use super::seen::Checksum;
 use crate::error::{Errno, Result};
 use crate::memory::overcommit::Privilege;
 use crate::memory::{BadAccess, Mapped, Pages, SharedMemory};
@@ -26,10 +27,11 @@ pub const HEADER_BYTES: usize = 32;
 const HEADER_AND_ADDRESS: usize = 52;
 /// Slots begin at multiples of this, and so do the parts of one.
 const ALIGNMENT: usize = 16;
-/// TP_STATUS_USER, and TP_STATUS_COPY: the frame was longer than its slot; TP_STATUS_LOSING: some were lost.
+/// TP_STATUS_USER, and TP_STATUS_COPY: the frame was longer than its slot; TP_STATUS_LOSING: some were lost; TP_STATUS_CSUMNOTREADY.
 const USER: u32 = 1;
 const COPY: u32 = 2;
 const LOSING: u32 = 4;
+const CHECKSUM_IS_LEFT: u32 = 8;
 
 /// How a ring is divided (`struct tpacket_req`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +97,8 @@ pub struct Entry<'a> {
     pub address: [u8; 20],
     /// Some were lost before it.
     pub some_were_lost: bool,
+    /// Whether its checksum is there.
+    pub checksum: Checksum,
 }
 
 /// The memory of a ring.
@@ -196,6 +200,9 @@ impl Ring {
         }
         if entry.some_were_lost {
             status |= LOSING;
+        }
+        if entry.checksum == Checksum::Left {
+            status |= CHECKSUM_IS_LEFT;
         }
         // Slots are aligned, so the two words lie in one page. With them all the rest is there.
         self.frame(at, cx)?.store(at % PAGE_SIZE / 8, u64::from(status) | (entry.len as u64) << 32);

@@ -14,6 +14,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::endpoint::{self, ADDRESS_BYTES, AF_PACKET, Endpoint, encode, interface_of};
 use super::ring::{HEADER_BYTES as RING_HEADER_BYTES, Shape};
+use super::seen::{Checksum, ETHERNET, LOOPBACK};
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, FileEnd, OpenFile, VfsCaller};
@@ -158,7 +159,7 @@ impl PacketSocket {
     fn receive(&self, sink: &mut Sink<'_>, receiving: &Receiving, waker: Option<Waker>, cx: &Cx) -> Step<Received> {
         let endpoint = self.endpoint(cx);
         let message = endpoint.receive(sink, receiving, waker, cx)?;
-        let (len, time, from) = message.of_frame;
+        let time = message.time;
         let mut control = Vec::new();
         let (seconds, rest) = ((time / 1_000_000_000).to_le_bytes(), time % 1_000_000_000);
         if self.is_on(WANTS_NANOSECONDS) {
@@ -169,14 +170,16 @@ impl PacketSocket {
             control.push(Control { level: net::SOL_SOCKET, kind: net::SO_TIMESTAMP_OLD, data });
         }
         if self.is_on(WANTS_AUXDATA) {
-            /// TP_STATUS_USER.
+            /// TP_STATUS_USER and TP_STATUS_CSUMNOTREADY.
             const USER: u32 = 1;
+            const CHECKSUM_IS_LEFT: u32 = 8;
             let network = if endpoint.kind == Type::Raw { HEADER_BYTES as u16 } else { 0 };
-            let words = [USER, len as u32, message.len as u32];
+            let left = if message.checksum == Checksum::Left { CHECKSUM_IS_LEFT } else { 0 };
+            let words = [USER | left, message.frame_len as u32, message.len as u32];
             let data = [words.as_bytes(), [0, network, 0, 0].as_bytes()].concat();
             control.push(Control { level: SOL_PACKET, kind: AUXDATA, data });
         }
-        let from = from.to_vec();
+        let from = message.address.to_vec();
         Ok(Received { copied: message.copied, len: message.len, from, control, ..Received::default() })
     }
 
@@ -312,20 +315,14 @@ impl Socket for PacketSocket {
 
     fn address(&self, cx: &Cx) -> Vec<u8> {
         let told = self.endpoint(cx).told(cx);
-        let mut address = encode(told.protocol, told.device, told.device > 1);
-        let len = match interface_of(told.device) {
-            Ok(interface) => {
-                address[12..18].copy_from_slice(&interface.hardware().0);
-                18
-            }
-            Err(_) if told.device == devices::INDEX as u32 => {
-                const OF_LOOPBACK: u16 = 772;
-                address[8..10].copy_from_slice(&OF_LOOPBACK.to_le_bytes());
-                address[11] = 6;
-                18
-            }
-            Err(_) => 12,
+        let (hardware, own) = match interface_of(told.device) {
+            Ok(interface) => (Some(ETHERNET), interface.hardware().0),
+            Err(_) if told.device == devices::INDEX as u32 => (Some(LOOPBACK), [0; 6]),
+            Err(_) => (None, [0; 6]),
         };
+        let mut address = encode(told.protocol, told.device, hardware);
+        address[12..18].copy_from_slice(&own);
+        let len = if hardware.is_some() { 18 } else { 12 };
         address[..len].to_vec()
     }
 

@@ -177,12 +177,13 @@ impl Endpoint {
             }
             capacity(settings)
         });
+        let counters = counters::udp(datagram.to);
         {
             let mut state = self.state.lock(cx);
             if state.shutdown.reading || !state.admit(datagram.bytes.len(), capacity) {
                 drop(state);
                 if self.kind == Kind::Udp {
-                    counters::UDP_NO_ROOM.count();
+                    counters.no_room.count();
                 }
                 return;
             }
@@ -193,7 +194,7 @@ impl Endpoint {
             state.queue.push_back(datagram);
         }
         if self.kind == Kind::Udp {
-            counters::UDP_IN.count();
+            counters.received.count();
         }
         self.readable.wake();
         self.fasync.signal(Events::IN, Band::In, cx);

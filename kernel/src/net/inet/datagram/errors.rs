@@ -19,6 +19,7 @@ use crate::error::Errno;
 use crate::fs::Events;
 use crate::fs::fasync::Band;
 use crate::net::inet::address::{Address, Version};
+use crate::net::inet::loopback;
 use crate::net::{Control, Received, Receiving, Sink};
 use crate::step::Step;
 
@@ -96,6 +97,9 @@ impl Endpoint {
 
     /// Nobody has the port on this machine that a message was sent to.
     pub(super) fn nobody_there(&self, mut datagram: Datagram, destination: Address, cx: &Cx) {
+        if loopback::watched() {
+            loopback::show_no_port(datagram.from, destination, &datagram.bytes, cx);
+        }
         let (kind, quoted) = if destination.ip.is_ipv4() { (NO_PORT_V4, QUOTED_V4) } else { (NO_PORT_V6, QUOTED_V6) };
         datagram.bytes.truncate(quoted);
         // The error goes back the way that the message has gone.

@@ -9,6 +9,8 @@ use super::endpoint::{Datagram, Kind, State};
 use super::{ECHO, Endpoint, RAW};
 use crate::error::{Errno, Result};
 use crate::net::inet::address::{Address, is_own};
+use crate::net::inet::loopback;
+use crate::net::packet::Checksum;
 
 /// The types of requests and answers, of ICMP and of ICMPv6.
 const REQUEST_V4: u8 = 8;
@@ -18,18 +20,31 @@ const ANSWER_V6: u8 = 129;
 /// Type, code, checksum, number of the sender, number of the request.
 const HEADER_BYTES: usize = 8;
 
+/// The header of the packet that carries a message.
+fn header_of(datagram: &Datagram) -> IpHeader {
+    let number = if datagram.to.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 };
+    IpHeader {
+        hop_limit: datagram.hops,
+        traffic_class: datagram.class,
+        dont_fragment: false,
+        ..IpHeader::new(datagram.from.ip, datagram.to, number)
+    }
+}
+
+/// Shows a message to those who look at the loopback device.
+fn show(datagram: &Datagram, cx: &Cx) {
+    if loopback::watched() {
+        loopback::show(&header_of(datagram), &datagram.bytes, Checksum::There, cx);
+    }
+}
+
 /// A message as a socket of all messages gets it: that of IPv4 has the header of its packet.
 fn with_header(datagram: &Datagram) -> Vec<u8> {
     let (source, destination) = (datagram.from.ip, datagram.to);
     if !(source.is_ipv4() && destination.is_ipv4()) {
         return datagram.bytes.clone();
     }
-    let header = IpHeader {
-        hop_limit: datagram.hops,
-        traffic_class: datagram.class,
-        dont_fragment: false,
-        ..IpHeader::new(source, destination, protocol::ICMP)
-    };
+    let header = header_of(datagram);
     let mut packet = alloc::vec![0; header.len_bytes()];
     packet.extend_from_slice(&datagram.bytes);
     // What cannot be a packet is told without a header.
@@ -60,6 +75,7 @@ impl Endpoint {
             return self.send_out(&datagram, to, cx);
         }
         let mut answered = datagram.clone();
+        show(&datagram, cx);
         tell_all(&datagram, cx);
         if is_request {
             answered.bytes[0] = answer;
@@ -67,6 +83,7 @@ impl Endpoint {
             answered.to = datagram.from.ip;
             answered.hops = 64;
             seal(&mut answered.bytes, answered.from.ip, answered.to);
+            show(&answered, cx);
             tell_all(&answered, cx);
             answer_came(answered, cx);
         }

@@ -84,7 +84,7 @@ pub fn datagram_came(packet: &Packet<'_>, checksum: Checksum, device: i32, cx: &
     if interface::is_own(to.ip) {
         let found = UDP.find(to, from).and_then(|other| other.upgrade(cx).ok());
         if found.is_none() {
-            counters::UDP_NO_PORT.count();
+            counters::udp(to.ip).no_port.count();
         }
         return found.inspect(|other| other.deliver(datagram, cx)).is_some();
     }

@@ -9,12 +9,20 @@ use super::Endpoint;
 use super::endpoint::{Datagram, Kind};
 use crate::error::{Errno, Result};
 use crate::net::inet::address::{Address, BROADCAST, is_own, source_for};
+use crate::net::inet::loopback;
 use crate::net::{Control, Sending, Source, counters, devices};
 use crate::step::Step;
 
 /// The most bytes of a message, over IPv4 and IPv6: what a packet holds behind its headers.
 const MOST_V4: usize = 65_535 - 20 - 8;
 const MOST_V6: usize = 65_535 - 8;
+
+/// Shows a datagram to those who look at the loopback device.
+fn show(datagram: &Datagram, to: Address, cx: &Cx) {
+    if loopback::watched() {
+        loopback::show_datagram(datagram.from, to, (datagram.hops, datagram.class), &datagram.bytes, cx);
+    }
+}
 
 impl Endpoint {
     /// Sends a message to `to`, or to whom it is connected with: how many bytes.
@@ -74,16 +82,21 @@ impl Endpoint {
         let from = Address { ip: source, port: local.port };
         let datagram = Datagram { bytes, from, to: to.ip, hops, class, time: 0, device: devices::INDEX };
         if self.kind == Kind::Udp {
-            counters::UDP_OUT.count();
+            counters::udp(to.ip).sent.count();
         }
         match self.kind {
             Kind::Udp if to.ip.is_multicast() => {
-                if !self.sends_to_loopback() {
+                if self.sends_to_loopback() {
+                    show(&datagram, to, cx);
+                } else {
                     self.send_out(&datagram, to, cx)?;
                 }
                 self.deliver_udp(datagram, to, cx);
             }
-            Kind::Udp if is_own(to.ip) || to.ip == BROADCAST => self.deliver_udp(datagram, to, cx),
+            Kind::Udp if is_own(to.ip) || to.ip == BROADCAST => {
+                show(&datagram, to, cx);
+                self.deliver_udp(datagram, to, cx);
+            }
             Kind::Udp => self.send_out(&datagram, to, cx)?,
             Kind::Echo | Kind::Raw => self.deliver_icmp(datagram, cx)?,
         }
@@ -147,7 +160,7 @@ impl Endpoint {
         match ports.find(to, from).map(|other| other.upgrade(cx)) {
             Some(Ok(other)) => other.deliver(datagram, cx),
             _ => {
-                counters::UDP_NO_PORT.count();
+                counters::udp(ip).no_port.count();
                 self.nobody_there(datagram, to, cx);
             }
         }

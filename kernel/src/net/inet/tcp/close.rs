@@ -35,19 +35,20 @@ impl Endpoint {
             return if is_over { Ok(()) } else { Err(Stop::Pause(Interruption::KillOnly)) };
         }
         let mut was_connecting = None;
-        let (outcome, peer) = {
+        let (outcome, peer, place) = {
             let mut state = self.state.lock(cx);
+            let place = state.watched_place();
             let ends_now = what.writing && !state.shutdown.writing;
             state.shutdown.reading |= what.reading;
             state.shutdown.writing |= what.writing;
             match state.phase {
-                Phase::Connected => (Ok(()), state.peer.filter(|_| ends_now)),
+                Phase::Connected => (Ok(()), state.peer.filter(|_| ends_now), place),
                 Phase::Connecting => {
                     was_connecting = state.connecting_ends();
                     state.begin_anew(self.version);
-                    (Ok(()), None)
+                    (Ok(()), None, None)
                 }
-                Phase::Closed | Phase::Listening(_) => (Err(Errno::ENOTCONN.into()), None),
+                Phase::Closed | Phase::Listening(_) => (Err(Errno::ENOTCONN.into()), None, None),
             }
         };
         self.wake_all();
@@ -55,6 +56,9 @@ impl Endpoint {
             remote::was_left(&ends, cx);
         }
         if let Some(peer) = peer {
+            if let Some(place) = place {
+                place.show_end(cx);
+            }
             peer.finish(self.name, cx);
             self.end_if_finished(cx);
         }
@@ -131,17 +135,21 @@ impl Endpoint {
         if self.stop_listening(cx) {
             return Err(Stop::Pause(Interruption::KillOnly));
         }
-        let (peer, was_connecting) = {
+        let (peer, place, was_connecting) = {
             let mut state = self.state.lock(cx);
+            let place = state.watched_place();
             let peer = state.peer.filter(|_| matches!(state.phase, Phase::Connected));
             let was_connecting = state.connecting_ends();
             if peer.is_some() || matches!(state.phase, Phase::Connecting) {
                 state.error = Some(Errno::ECONNRESET);
             }
             state.begin_anew(self.version);
-            (peer, was_connecting)
+            (peer, place, was_connecting)
         };
         if let Some(peer) = peer {
+            if let Some(place) = place {
+                place.show_reset(cx);
+            }
             peer.reset(self.name, cx);
         }
         if let Some(ends) = was_connecting {
@@ -156,21 +164,30 @@ impl Endpoint {
         if self.stop_listening(cx) {
             return true;
         }
-        let (peer, resets, bound, waits, was_connecting) = {
+        let (peer, place, resets, bound, waits, was_connecting) = {
             let mut state = self.state.lock(cx);
+            let place = state.watched_place();
             let is_connected = matches!(state.phase, Phase::Connected);
-            let resets = !state.input.is_empty() || state.linger == Some(0);
+            let is_unread = !state.input.is_empty();
+            let resets = is_unread || state.linger == Some(0);
             let waits = is_connected && !resets && !state.is_finished;
             let peer = state.peer.filter(|_| is_connected);
+            if is_connected && resets {
+                let counter = if is_unread { &counters::RESET_UNREAD } else { &counters::RESET_AT_ONCE };
+                counter.count();
+            }
             let bound = state.bound.take();
             let was_connecting = state.connecting_ends();
             state.disconnect();
             state.connecting = Connecting::No;
-            (peer, resets, bound, waits, was_connecting)
+            (peer, place, resets, bound, waits, was_connecting)
         };
         match bound {
             Some(bound) if waits => bound.leave_in_time_wait(),
             bound => drop(bound),
+        }
+        if let Some(place) = place.filter(|_| peer.is_some()) {
+            if resets { place.show_reset(cx) } else { place.show_end(cx) }
         }
         match peer {
             Some(peer) if resets => peer.reset(self.name, cx),

@@ -6,11 +6,13 @@ use refs::{Waker, WeakRc};
 
 use super::connections::Entry;
 use super::endpoint::{Connecting, Phase, State};
+use super::frames::Place;
 use super::peer::Peer;
 use super::{Endpoint, PORTS, remote};
 use crate::error::{Errno, Result};
 use crate::net::counters;
 use crate::net::inet::address::{Address, is_own, route, source_for};
+use crate::net::inet::loopback;
 use crate::net::inet::ports::{Bound, Key};
 use crate::step::{Step, Stop};
 
@@ -112,6 +114,9 @@ impl Endpoint {
         if !is_own(to.ip) {
             return self.connect_over_network(local, to, cx);
         }
+        if loopback::watched() {
+            Place::new(local, to).show_syn(cx);
+        }
         match PORTS.find(to, local) {
             Some(listener) => self.ask(listener, to, cx),
             None if local == to => self.connect_to_itself(cx),
@@ -193,13 +198,18 @@ impl Endpoint {
     }
 
     pub(super) fn failed(&self, error: Errno, cx: &Cx) {
-        {
+        let refused = {
             let mut state = self.state.lock(cx);
             if !matches!(state.phase, Phase::Connecting) {
                 return;
             }
             state.error = Some(error);
+            let refused = state.watched_place().filter(|_| error == Errno::ECONNREFUSED);
             state.disconnect();
+            refused
+        };
+        if let Some(place) = refused {
+            place.show_refused(cx);
         }
         counters::TCP_FAILED.count();
         self.wake_all();

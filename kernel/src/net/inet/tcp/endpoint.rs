@@ -388,7 +388,7 @@ impl State {
         self.connecting = Connecting::No;
         self.remote = None;
         self.urgent = None;
-        self.received += self.input.len() as u64;
+        (self.received, self.sent) = (0, 0);
         self.input.clear();
         self.held.remove(Held::Message, self.held.count(Held::Message));
         self.local = match &self.bound {

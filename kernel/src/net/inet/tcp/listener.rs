@@ -8,6 +8,7 @@ use refs::{StrongRc, Waker, WeakRc};
 
 use super::connections::Entry;
 use super::endpoint::{CAPACITY, Connecting, Phase};
+use super::frames::Place;
 use super::peer::Peer;
 use super::{Endpoint, PORTS};
 use crate::error::{Errno, Result};
@@ -15,6 +16,7 @@ use crate::fs::Events;
 use crate::fs::fasync::Band;
 use crate::net::counters;
 use crate::net::inet::address::Address;
+use crate::net::inet::loopback;
 use crate::net::inet::ports::Key;
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
@@ -121,6 +123,7 @@ impl Endpoint {
             is_full
         };
         if is_full {
+            counters::LISTENER_FULL.count();
             // One may have been accepted since.
             self.let_next_in(cx);
             return Ok(());
@@ -156,6 +159,9 @@ impl Endpoint {
             (state.entry, state.bound) = (Some(entry), Some(bound));
             state.become_connected(Peer::new(client.name));
             state.connecting = Connecting::Done;
+        }
+        if loopback::watched() && client.remote(cx).is_none() {
+            Place::new(from, to).show_let_in(cx);
         }
         if let Err(error) = self.enter(client, server, cx) {
             self.state.lock(cx).held.remove(Held::Socket, 1);

@@ -15,6 +15,7 @@
 //! | `peer` | the other end, an endpoint of this machine |
 //! | `remote` | the other end's stand-in where that is another machine |
 //! | `connections` | which connections there are, by their two addresses |
+//! | `frames` | its segments, as packet sockets see them |
 //! | `options`, `info`, `socket` | an endpoint as an open file |
 //!
 //! Where both ends of a connection are on this machine no packets are made: what an end sends lies in its peer's `input` when send(2) returns. An end keeps for itself what it was told of the other
@@ -27,6 +28,7 @@ mod close;
 mod connect;
 mod connections;
 mod endpoint;
+mod frames;
 mod info;
 mod listener;
 mod options;

@@ -11,6 +11,7 @@ use crate::error::Errno;
 use crate::fs::Events;
 use crate::fs::fasync::Band;
 use crate::net::Source;
+use crate::net::inet::loopback;
 use crate::net::inet::settings::Settings;
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
@@ -47,7 +48,7 @@ impl Peer {
     /// `Block`: it has no room, and will wake `own` when it has. ENOBUFS. A fault.
     pub(super) fn send(&self, own: WeakRc<Endpoint>, from: &mut dyn Source, is_urgent: bool, cx: &Cx) -> Step<Sent> {
         let Ok(other) = self.0.upgrade(cx) else { return Ok(Sent::ToNobody) };
-        let count = {
+        let (count, seen) = {
             let mut state = other.state.lock(cx);
             let hears = matches!(state.phase, Phase::Connected) && state.peer.as_ref().is_some_and(|peer| peer.is(own));
             if !hears || (state.shutdown.reading && state.shutdown.writing) {
@@ -80,8 +81,12 @@ impl Peer {
             if is_urgent && from.remaining() == 0 && count > 0 {
                 state.mark_urgent();
             }
-            count
+            let seen = if loopback::watched() { state.watched_arrival(count) } else { None };
+            (count, seen)
         };
+        if let Some((place, bytes)) = seen {
+            place.show_data(&bytes, cx);
+        }
         other.readable.wake();
         let event = if is_urgent { Events::IN | Events::PRIORITY } else { Events::IN };
         other.fasync.signal(event, Band::In, cx);

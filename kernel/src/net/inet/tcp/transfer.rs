@@ -79,9 +79,13 @@ impl Endpoint {
             Sent::Bytes(count) => count,
             Sent::ToNobody => {
                 // They were sent, and the answer to them is a reset.
-                let sent = from.take(PIECE)?.len();
+                let bytes = from.take(PIECE)?;
+                let place = self.state.lock(cx).watched_place();
+                if let Some(place) = place {
+                    place.show_refused_data(&bytes, cx);
+                }
                 self.was_reset(peer, cx);
-                sent
+                bytes.len()
             }
         };
         self.state.lock(cx).sent += sent as u64;

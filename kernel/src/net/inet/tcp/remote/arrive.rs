@@ -124,6 +124,7 @@ fn answer_with_cookie(opening: &Opening, syn: &Segment<'_>, cx: &Cx) -> Option<H
         window_scale: opening.settings.window_scale(),
         timestamp_offset: opening.timestamp_offset,
     };
+    counters::COOKIES_SENT.count();
     LAST_COOKIE.store(frame::time::now().max(1), Ordering::Relaxed);
     cookie::encode(&key(cx), now(), &opening.endpoints, &told, syn)
 }
@@ -134,7 +135,11 @@ fn accept_cookie(ends: Ends, listener: &TempRc<'_, Endpoint>, segment: &Segment<
     let settings = listener.settings.lock(cx).clone();
     let way = interface::way_to(ends.1.ip).ok()?;
     let opening = opening(&ends, &way, &settings, cx);
-    let Some(connection) = cookie::decode(&key(cx), now(), &opening, segment) else { return segment.reset() };
+    let Some(connection) = cookie::decode(&key(cx), now(), &opening, segment) else {
+        counters::COOKIES_WRONG.count();
+        return segment.reset();
+    };
+    counters::COOKIES_BACK.count();
     let stage = Stage::Accepting { listener: listener.name, _half_open: None };
     let beginning = Beginning { connection, stage, version: listener.version };
     let entered = Remote::enter(ends, beginning, &settings, &payer, cx).ok()?;

@@ -52,6 +52,7 @@ pub(super) use transfer::SocketSaid;
 pub(in crate::net::inet) use transfer::card_has_room;
 
 use left::{HALF_OPEN, Left};
+pub(super) use options::key;
 use options::{Marks, errno_of, opening};
 
 /// How many tables there are.
@@ -125,7 +126,7 @@ fn find(ends: &Ends, cx: &Cx) -> Option<WeakRc<Remote>> {
     table(ends).lock(cx).get(ends).map(StrongRc::downgrade)
 }
 
-fn socket_address(address: Address) -> SocketAddr {
+pub(super) fn socket_address(address: Address) -> SocketAddr {
     SocketAddr::new(address.ip, address.port)
 }
 

@@ -33,7 +33,7 @@ pub(super) fn errno_of(error: Error) -> Errno {
 }
 
 /// What nobody can guess, from which numbers and cookies are made.
-pub(super) fn key(cx: &Cx) -> Key {
+pub(in crate::net::inet::tcp) fn key(cx: &Cx) -> Key {
     KEY.get().copied().unwrap_or_else(|| {
         let key: &'static Key = Box::leak(Box::new(interface::key(cx)));
         KEY.set(Some(key));
