@@ -351,6 +351,18 @@ fn writers_on_two_cores_lose_nothing() {
 
 #[test]
 #[ignore = "starts a machine"]
+fn a_file_that_loses_one_of_two_names_stays_the_same_file() {
+    let place = directory();
+    let script = "
+        cd /v; echo abc >x; exec 3<>x; ln x y; rm y; sleep 2
+        cat x; printf Z >&3; cat x; stat -Lc %h /proc/self/fd/3
+        ln x y; mv y z; printf Y >&3; cat z; rm x; cat z; rm z; stat -Lc %h /proc/self/fd/3; echo new >x; printf X >&3; cat x";
+    let found = said(&mut ebb(&["-v", &at_v(place.path())], script));
+    assert_eq!(found, "abc\nZbc\n1\nZYc\nZYc\n0\nnew\n");
+}
+
+#[test]
+#[ignore = "starts a machine"]
 fn nothing_of_a_read_only_volume_can_be_changed() {
     let place = directory();
     fill(place.path());

@@ -219,6 +219,14 @@ impl Calls {
         Progress::New(number)
     }
 
+    /// The running task asks that no more.
+    pub fn forget(&self, question: &Question, cx: &Cx) {
+        let key = (tasks::current(cx), question.kind());
+        let forgotten = self.table.lock(cx).calls.remove(&key);
+        // What it owns ends with nothing locked.
+        drop(forgotten);
+    }
+
     /// The call of that number is over.
     pub fn answer(&self, asker: TaskRef, question: &Question, number: u64, outcome: Result<Answer>, cx: &Cx) {
         let mut table = self.table.lock(cx);

@@ -6,7 +6,7 @@ mod operations;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, UFrame};
@@ -82,8 +82,8 @@ struct State {
     pages: Option<OpenPages>,
     /// Open for writing.
     writer: Option<StrongRc<Fid>>,
-    /// Who made it just now, and need not ask in order to open it.
-    made_by: Option<TaskRef>,
+    /// Who made it just now, and need not ask in order to open it; and when.
+    made_by: Option<(TaskRef, u64)>,
     /// Who set which length, and when.
     set_by: Option<(TaskRef, u64, u64)>,
 }
@@ -105,6 +105,10 @@ pub struct Node {
     changes: AtomicU64,
     /// How many descriptions can write it.
     writers: AtomicUsize,
+    /// Which entry of the volume's was its last.
+    pub entered: AtomicU64,
+    /// It has lost its last name, or maybe: its number may be another file's.
+    is_gone: AtomicBool,
     ahead: ReadAhead,
     mapped: Mapped,
     is_regular: bool,
@@ -139,6 +143,8 @@ impl Node {
             changed: WaitList::new(),
             changes: AtomicU64::new(0),
             writers: AtomicUsize::new(0),
+            entered: AtomicU64::new(0),
+            is_gone: AtomicBool::new(false),
             ahead: ReadAhead::default(),
             mapped: Mapped::default(),
             is_regular: FileKind::of_mode(attributes.mode) == Some(FileKind::Regular),
@@ -262,7 +268,17 @@ impl Node {
 
     /// Who made it need not ask to open it.
     pub fn made_by(&self, maker: TaskRef, cx: &Cx) {
-        self.state.lock(cx).made_by = Some(maker);
+        self.state.lock(cx).made_by = Some((maker, frame::time::now()));
+    }
+
+    /// It may have lost its last name.
+    pub fn note_gone(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that is so.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed)
     }
 
     /// Its metadata are to be asked for again.
@@ -307,14 +323,20 @@ impl Node {
     /// # Errors
     /// EIO: a directory would be in itself. `Again`: nobody owns the directory any more.
     pub fn is_at(&self, this: &TempRc<'_, Inode>, directory: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) -> Step<()> {
-        if this.dentry.lock(cx).is(directory, name) {
-            return Ok(());
-        }
-        if this.kind == FileKind::Directory && Inode::is_within(directory, this, cx) {
-            return Err(Errno::EIO.into());
+        {
+            let dentry = this.dentry.lock(cx);
+            if dentry.is(directory, name) && !dentry.is_removed {
+                return Ok(());
+            }
         }
         let owner = directory.share().ok_or(Stop::Again)?;
+        let volume = self.volume(cx)?;
+        let moving = (this.kind == FileKind::Directory).then(|| volume.moving.lock(cx));
+        if moving.is_some() && Inode::is_within(directory, this, cx) {
+            return Err(Errno::EIO.into());
+        }
         *this.dentry.lock(cx) = Dentry::new(directory, name);
+        drop(moving);
         let old = self.parent.lock(cx).replace(owner);
         drop(old);
         Ok(())

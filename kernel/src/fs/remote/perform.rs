@@ -86,9 +86,12 @@ fn fid_of(inode: &StrongRc<Inode>, cx: &Cx) -> Result<StrongRc<Fid>> {
     with_node(inode, cx, |_, node| node.fid(cx))
 }
 
-/// A file has not the name any more that it had. Who comes by another way than that name (a working directory, /proc/self/fd) has it still.
+/// A file has not the name any more that it had, and maybe none at all. Who comes by another way than that name (a working directory, /proc/self/fd) has it still.
 fn note_removed(inode: &StrongRc<Inode>, cx: &Cx) -> Result<()> {
-    with_node(inode, cx, |inode, _| inode.dentry.lock(cx).is_removed = true)
+    with_node(inode, cx, |inode, node| {
+        inode.dentry.lock(cx).is_removed = true;
+        node.note_gone();
+    })
 }
 
 /// Waits until no other change of a file's content is under way, and begins one.
@@ -98,32 +101,44 @@ fn begin_change_async(cx: &mut Cx, inode: &StrongRc<Inode>) -> Result<()> {
 
 /// A file that is about to lose a name.
 struct Loser {
-    attributes: Attributes,
+    number: u64,
+    /// How many names it has, with this one.
+    links: u64,
     inode: Option<StrongRc<Inode>>,
 }
 
 impl Loser {
-    fn new(attributes: Attributes, volume: &TempRc<'_, Volume>, cx: &Cx) -> Self {
-        volume.removals.begin(attributes.qid.path, cx);
-        Loser { inode: volume.own_inode(attributes.qid.path, cx), attributes }
+    fn new(attributes: &Attributes, volume: &TempRc<'_, Volume>, cx: &Cx) -> Self {
+        let number = attributes.qid.path;
+        let is_directory = FileKind::of_mode(attributes.mode) == Some(FileKind::Directory);
+        let links = if is_directory { 1 } else { attributes.links };
+        // As long as it has others its number is no other file's.
+        if links <= 1 {
+            volume.removals.begin(number, cx);
+        }
+        Loser { number, links, inode: volume.own_inode(number, cx) }
     }
 
     /// It has lost that name, or none after all. With its last it is known no more.
     fn end(self, lost: Option<(&StrongRc<Inode>, &[u8])>, volume: &TempRc<'_, Volume>, cx: &Cx) {
-        volume.removals.end(self.attributes.qid.path, cx);
-        let (Some((directory, name)), Some(inode)) = (lost, self.inode) else { return };
-        let (inode, links) = (inode.get(cx), self.attributes.links);
-        let is_last = inode.kind == FileKind::Directory || links <= 1;
-        inode.change_kept(cx, |metadata| {
-            metadata.links = if is_last { 0 } else { u32::try_from(links - 1).unwrap_or(u32::MAX) };
-            metadata.changed = Timestamp::now();
-        });
-        if is_last {
-            volume.forget(&inode, cx);
-        } else {
-            let mut dentry = inode.dentry.lock(cx);
-            dentry.is_removed |= dentry.parent == Some(directory.downgrade()) && *dentry.name == *name;
+        let mut is_last = lost.is_some() && self.links <= 1;
+        if let (Some((directory, name)), Some(inode)) = (lost, self.inode) {
+            let inode = inode.get(cx);
+            inode.change_kept(cx, |metadata| {
+                // Another task may have taken one out beside this one.
+                let left = self.links.min(metadata.links.into()).saturating_sub(1);
+                is_last |= left == 0;
+                metadata.links = if is_last { 0 } else { u32::try_from(left).unwrap_or(u32::MAX) };
+                metadata.changed = Timestamp::now();
+            });
+            if is_last {
+                volume.forget(&inode, cx);
+            } else {
+                let mut dentry = inode.dentry.lock(cx);
+                dentry.is_removed |= dentry.parent == Some(directory.downgrade()) && *dentry.name == *name;
+            }
         }
+        volume.removals.end(self.number, is_last, cx);
     }
 }
 
@@ -374,6 +389,7 @@ impl Job {
         target: &[u8],
     ) -> Result<Answer> {
         let above = fid_of(directory, cx)?;
+        let since = self.volume(cx)?.entries();
         let (uid, gid) = self.volume(cx)?.owner_there(uid, gid);
         let at = number(&above);
         let mut writer = None;
@@ -410,7 +426,7 @@ impl Job {
             // It is gone, and the name leads elsewhere.
             return Ok(Answer::Stale);
         }
-        let inode = self.enter((directory, name), fid, &attributes, target, Seen::Made, cx)?;
+        let inode = self.enter((directory, name), fid, &attributes, target, Seen::Made(since), cx)?;
         with_node(directory, cx, |_, node| node.name_changed(name, Some(attributes.qid.path), cx))?;
         if let Some(writer) = writer {
             Node::of(&inode.get(cx))?.set_writer(writer, cx);
@@ -448,7 +464,7 @@ impl Job {
         // Which file loses its name.
         let gone = self.session.walk_async(cx, number(&above), Some(name))?;
         let attributes = self.session.attributes_async(cx, number(&gone))?;
-        let loser = Loser::new(attributes, &self.volume(cx)?, cx);
+        let loser = Loser::new(&attributes, &self.volume(cx)?, cx);
         let outcome = self.session.tell_async(cx, &Request::Unlink { directory: number(&above), name, flags }, done);
         loser.end(outcome.is_ok().then_some((directory, name)), &self.volume(cx)?, cx);
         outcome?;
@@ -475,7 +491,7 @@ impl Job {
         let request = Request::Rename { from: number(&above), name, to: number(&new_above), new_name };
         let replaced = replaced.filter(|replaced| replaced.qid.path != attributes.qid.path);
         let loser = match replaced {
-            Some(replaced) => Some(Loser::new(replaced, &self.volume(cx)?, cx)),
+            Some(replaced) => Some(Loser::new(&replaced, &self.volume(cx)?, cx)),
             None => None,
         };
         let outcome = self.session.tell_async(cx, &request, done);

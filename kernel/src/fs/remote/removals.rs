@@ -1,4 +1,4 @@
-//! [`Removals`]: which files are losing names just now.
+//! [`Removals`]: which files are losing their last names just now.
 //!
 //! A server gives the number of a file that has lost its last name to the next one that it makes, at once. A task that looked at the file before and enters it afterwards would take the new one for it. So
 //! who has a name removed notes the file's number before the server is told and when it has answered, and who has looked something up looks again if its number was noted meanwhile.
@@ -10,7 +10,7 @@ use frame::Cx;
 use refs::SpinLock;
 
 /// So many that are over are remembered. Where there were more meanwhile, any file counts as one of them.
-const REMEMBERED: usize = 64;
+const REMEMBERED: usize = 1024;
 
 /// The removals of a volume.
 #[derive(Default)]
@@ -26,30 +26,32 @@ struct Table {
 }
 
 impl Removals {
-    /// The file of that number is about to lose a name.
+    /// The file of that number is about to lose a name, which may be its last.
     pub fn begin(&self, number: u64, cx: &Cx) {
         self.0.lock(cx).under_way.push(number);
     }
 
-    /// It has lost it, or kept it.
-    pub fn end(&self, number: u64, cx: &Cx) {
+    /// No more: it has kept it, or `was_last`.
+    pub fn end(&self, number: u64, was_last: bool, cx: &Cx) {
         let mut table = self.0.lock(cx);
         if let Some(index) = table.under_way.iter().position(|one| *one == number) {
             table.under_way.swap_remove(index);
         }
-        if table.over.len() == REMEMBERED {
-            table.over.pop_front();
+        if was_last {
+            if table.over.len() == REMEMBERED {
+                table.over.pop_front();
+            }
+            table.over.push_back(number);
+            table.count += 1;
         }
-        table.over.push_back(number);
-        table.count += 1;
     }
 
-    /// How many are over by now.
+    /// How many have lost their last name by now.
     pub fn count(&self, cx: &Cx) -> u64 {
         self.0.lock(cx).count
     }
 
-    /// Whether the file of that number may have lost its last name since `count` were over.
+    /// Whether the file of that number may have lost its last name since so many had.
     pub fn may_concern(&self, number: u64, count: u64, cx: &Cx) -> bool {
         let table = self.0.lock(cx);
         let since = usize::try_from(table.count - count).unwrap_or(usize::MAX);

@@ -2,12 +2,12 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::PAGE_SIZE;
 use ninep::Attributes;
-use refs::{StrongRc, TempRc, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::calls::{Answer, Before, Calls, NO_CALL, Payload, Progress, Question};
 use super::node::Node;
@@ -39,6 +39,9 @@ pub struct Volume {
     pub calls: Calls,
     /// Which of its files are losing names.
     pub removals: Removals,
+    entries: AtomicU64,
+    /// Held by who moves a directory in the tree, from the look that it is not in itself on.
+    pub moving: SpinLock<()>,
     /// How many names its directories remember.
     pub names: StrongRc<AtomicUsize>,
     /// Whose files of the server's are root's here, user and group; `None`: everybody has the same number there and here.
@@ -50,8 +53,8 @@ pub struct Volume {
 pub enum Seen {
     /// It was found, with that many [changes](Node::changes) before it was asked about, if it was here.
     Found(Option<u64>),
-    /// It was made just now: an inode of its number is that of a file that is gone.
-    Made,
+    /// It was made just now: an inode of its number is that of a file that is gone, unless it was entered since there were so many [entries](Volume::entries).
+    Made(u64),
 }
 
 impl Kept for Volume {}
@@ -103,6 +106,8 @@ pub fn mount(request: &OnServer<'_>, cx: &Cx) -> Step<Instance> {
         inodes: InodeCache::of_owners(),
         calls: Calls::default(),
         removals: Removals::default(),
+        entries: AtomicU64::new(0),
+        moving: SpinLock::new(()),
         names: StrongRc::new(AtomicUsize::new(0)),
         root_owner,
     });
@@ -166,8 +171,11 @@ impl Volume {
                 self.start(question, payload, number, cx);
                 number
             }
-            // It was forgotten just now.
-            (Progress::New(_), None) => return Err(Stop::Again),
+            (Progress::New(_), None) => {
+                // It was forgotten just now, and is asked anew with what belongs to it.
+                self.calls.forget(&question, cx);
+                return Err(Stop::Again);
+            }
             (Progress::UnderWay(number), _) => number,
         };
         let this = self.name.upgrade(cx).map_err(|_| Errno::EIO)?;
@@ -193,6 +201,15 @@ impl Volume {
     /// As for `ask_with`.
     pub fn ask(&self, question: Question, cx: &Cx) -> Step<Answer> {
         self.ask_with(question, || Ok(Vec::new()), Vec::new, cx)
+    }
+
+    /// How often a file was entered.
+    pub fn entries(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed)
+    }
+
+    fn next_entry(&self) -> u64 {
+        self.entries.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The inode that is the answer; it is there until the next suspension.
@@ -224,6 +241,9 @@ impl Volume {
             let was_removed = core::mem::replace(&mut dentry.is_removed, true);
             dentry.parent.filter(|_| !was_removed).map(|parent| (parent, dentry.name.clone()))
         };
+        if let Ok(node) = Node::of(inode) {
+            node.note_gone();
+        }
         if let Some((parent, name)) = place
             && let Ok(parent) = parent.upgrade(cx)
             && let Ok(node) = Node::of(&parent)
@@ -288,11 +308,13 @@ impl Volume {
         let kind = FileKind::of_mode(metadata.mode).ok_or(Errno::EIO)?;
         if let Some(own) = self.inodes.own(number, cx) {
             let inode = own.get(cx);
-            if let Seen::Found(changes) = seen
-                && inode.kind == kind
-                && !inode.dentry.lock(cx).is_removed
-            {
-                let node = Node::of(&inode)?;
+            let node = Node::of(&inode)?;
+            let (changes, is_it) = match seen {
+                Seen::Found(changes) => (changes, true),
+                Seen::Made(since) => (None, node.entered.load(Ordering::Relaxed) > since),
+            };
+            if is_it && inode.kind == kind && !node.is_gone() {
+                node.entered.store(self.next_entry(), Ordering::Relaxed);
                 if let Some((directory, name)) = place {
                     at_once(node.is_at(&inode, &directory.get(cx), name, cx))?;
                 }
@@ -310,7 +332,10 @@ impl Volume {
             let node = Node::new(self.name, self.names.share(), fid, parent, attributes, target);
             Ok(Inode::new(file_system, number, metadata, dentry, Box::new(node)))
         })?;
-        Node::of(&inode.get(cx))?.is_of(inode.downgrade(), cx);
+        let made = inode.get(cx);
+        let node = Node::of(&made)?;
+        node.is_of(inode.downgrade(), cx);
+        node.entered.store(self.next_entry(), Ordering::Relaxed);
         Ok(inode)
     }
 }

@@ -22,7 +22,7 @@ use crate::fs::{
 use crate::memory::{BadAccess, Mapped, Pages, finish_unmapping, unmap_pages};
 use crate::step::{Step, Stop};
 
-/// For so many nanoseconds who has set a length is known: as long as a step that does so may be run again.
+/// For so many nanoseconds it is known who has made a file or set a length: as long as a step that does so may be run again.
 const SET_KEPT: u64 = 1_000_000_000;
 
 /// Copies what is written into frames.
@@ -109,7 +109,9 @@ impl InodeOps for Node {
         if let Some(outcome) = volume.calls.take(&question, cx) {
             return volume.found(current(outcome)?, cx);
         }
-        let outcome = match self.known(name, &volume, cx) {
+        // While the answer is on its way it is waited for: left behind, it would be taken for one to a later question.
+        let known = if volume.calls.is_under_way(&question, cx) { None } else { self.known(name, &volume, cx) };
+        let outcome = match known {
             Some(outcome) => outcome,
             None => volume.found(volume.ask(question, cx)?, cx),
         };
@@ -165,7 +167,9 @@ impl InodeOps for Node {
         };
         let answer = self.change(question, || alloc::vec![Before::of(this, name, None)], cx)?;
         let made = self.volume(cx)?.found(answer, cx)?;
-        Node::of(&made)?.made_by(tasks::current(cx), cx);
+        if what.kind == FileKind::Regular {
+            Node::of(&made)?.made_by(tasks::current(cx), cx);
+        }
         Ok(made)
     }
 
@@ -217,7 +221,9 @@ impl InodeOps for Node {
     ) -> Step<Option<Box<dyn File>>> {
         let writes = flags.can_write() && self.is_regular;
         let me = tasks::current(cx);
-        let was_made = self.state.lock(cx).made_by.take_if(|maker| *maker == me).is_some();
+        let now = frame::time::now();
+        let made_by = self.state.lock(cx).made_by.take_if(|(maker, _)| *maker == me);
+        let was_made = made_by.is_some_and(|(_, when)| now.saturating_sub(when) < SET_KEPT);
         // A step that made it is not to be run again: O_EXCL.
         if !was_made {
             self.volume(cx)?.ask(Question::Open { inode: this.downgrade(), writes }, cx)?;
@@ -323,7 +329,10 @@ impl Pages for Node {
         if index >= size.div_ceil(PAGE) {
             return Err(BadAccess::BeyondFile);
         }
-        let frame = self.cache(cx).and_then(|cache| cache.page(page, Wanted::Ahead(&self.ahead, 1), cx));
+        // What has lost its name is asked for once more, by what stands for the file itself.
+        let cache = || self.cache(cx);
+        let cache = cache().or_else(|stop| if stop == Stop::Again { cache() } else { Err(stop) });
+        let frame = cache.and_then(|cache| cache.page(page, Wanted::Ahead(&self.ahead, 1), cx));
         frame.map_err(|stop| match stop {
             Stop::Absent(absent) => BadAccess::Absent(absent),
             Stop::NoMemory | Stop::Error(Errno::ENOMEM) => BadAccess::NoMemory,
