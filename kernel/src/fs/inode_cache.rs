@@ -220,10 +220,10 @@ impl InodeCache {
     }
 
     /// Puts a new inode in; what is found there is what `take` takes of the cache's.
-    fn insert_new<'cx, R>(
+    fn insert_new<R>(
         &self,
         number: u64,
-        cx: &'cx Cx,
+        cx: &Cx,
         make: impl FnOnce() -> Result<Inode>,
         take: impl Fn(&StrongRc<Inode>) -> R,
     ) -> Result<R> {
