@@ -22,7 +22,7 @@
 //! Then it is nobody's, of a bounded number ([`left`]). Its destruction frees its buffers: up to 256 KiB that go, 1 MiB that came and 256 KiB that the socket has not taken. One that is reset sends one segment before that. Nobody waits for it; who
 //! waits at its socket is woken when the connection ends.
 //!
-//! Locks: a table's alone; a remote's `state`, after an endpoint's.
+//! Locks: a table's alone; a remote's `state`, after an endpoint's; that of the timers after a `state`.
 
 mod arrive;
 mod left;
@@ -83,6 +83,8 @@ struct Progress {
     marks: Marks,
     /// When the timer looks at it.
     armed: Option<u64>,
+    /// It is not in the table any more, so no timer finds it.
+    is_forgotten: bool,
     /// Somebody is at work, and is to look again.
     is_busy: bool,
     is_called: bool,
@@ -169,6 +171,7 @@ impl Remote {
                 stage,
                 marks: Marks::of(settings, ends.1.ip),
                 armed: None,
+                is_forgotten: false,
                 is_busy: false,
                 is_called: false,
                 has_told_end: false,
@@ -201,6 +204,7 @@ impl Remote {
     /// Takes it out of the table, if that was not done before. A socket that still has it is told that it is over.
     fn forget(&self, cx: &Cx) {
         self.break_off(errno_of(Error::Reset), cx);
+        self.disarm(cx);
         let gone = {
             let mut table = table(&self.ends).lock(cx);
             let is_it = table.get(&self.ends).is_some_and(|remote| remote.downgrade() == self.name);
