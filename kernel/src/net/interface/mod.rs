@@ -47,7 +47,7 @@ use refs::{SpinLock, WaitList};
 use tasks::StaticRef;
 use tcpip::dhcp;
 use tcpip::ethernet::HardwareAddress;
-use tcpip::ip::{Address, Addresses, Packet, Prefix, Reassembler, ReassemblyLimits};
+use tcpip::ip::{Address, Addresses, Audience, Packet, Prefix, Reassembler, ReassemblyLimits};
 use tcpip::neighbour::{Autoconfiguration, NeighbourCache, NeighbourLimits};
 use tcpip::{Checksum, Instant, Key};
 
@@ -73,9 +73,15 @@ struct AbovePlace(&'static dyn Above);
 
 /// What is above all interfaces.
 pub trait Above: Sync {
-    /// A packet has come for this machine, or for all: whether somebody takes it. `whole` is its bytes, or those of its first fragment; `checksum` says whether that of TCP or UDP must be looked at.
-    fn receive(&self, packet: &Packet<'_>, whole: &[u8], checksum: Checksum, from: &'static Interface, cx: &Cx)
-    -> bool;
+    /// A packet has come for this machine, or for all, as `audience` says: whether somebody takes it. `checksum` says whether that of TCP or UDP must be looked at.
+    fn receive(
+        &self,
+        packet: &Packet<'_>,
+        audience: Audience,
+        checksum: Checksum,
+        from: &'static Interface,
+        cx: &Cx,
+    ) -> bool;
 
     /// A card that had no room has some again.
     fn has_room(&self, cx: &Cx);

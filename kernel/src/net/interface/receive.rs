@@ -113,7 +113,7 @@ impl Interface {
             protocol::UDP if self.answer_came(packet, checksum, cx) => return,
             _ => {}
         }
-        let is_taken = ABOVE.get().is_some_and(|above| above.0.receive(packet, bytes, checksum, self, cx));
+        let is_taken = ABOVE.get().is_some_and(|above| above.0.receive(packet, audience, checksum, self, cx));
         if is_taken || !icmp::may_answer(packet, audience) {
             return;
         }
