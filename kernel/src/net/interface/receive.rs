@@ -12,7 +12,7 @@ use tcpip::ip::{Address, Audience, IpHeader, Packet, Prefix, protocol};
 use tcpip::neighbour::{Arp, Ndisc, RouterAdvertisement};
 use tcpip::udp::UdpDatagram;
 
-use super::{ABOVE, Interface, Receiver, now, routes, send, way_to};
+use super::{ABOVE, Interface, Receiver, loopback, now, routes, send, way_to};
 use crate::net::{counters, packet};
 
 /// The longest error of ICMP.
@@ -74,14 +74,16 @@ impl Interface {
             }
             return;
         };
-        let (audience, has_v4) = {
+        let is_elsewhere = self.is_own_elsewhere(packet.source, cx);
+        let (audience, has_v4, is_possible) = {
             let state = self.state.lock(cx);
             let has_v4 = state.addresses.iter().any(|address| address.prefix.address().is_ipv4());
-            (state.addresses.audience(packet.destination), has_v4)
+            let is_possible = packet.is_source_possible(|source| is_elsewhere || state.addresses.has(source));
+            (state.addresses.audience(packet.destination), has_v4, is_possible)
         };
         // A server may answer to the address that it offers, which nobody has yet.
         let is_for_us = audience != Audience::Other || !has_v4 && packet.protocol == protocol::UDP;
-        if !is_for_us || packet.source.is_loopback() || packet.destination.is_loopback() {
+        if !is_for_us || !is_possible || packet.source.is_loopback() || packet.destination.is_loopback() {
             if is_v4 {
                 counters::IP_FOR_OTHERS.count();
             }
@@ -95,6 +97,12 @@ impl Interface {
         if let Some(Ok(packet)) = datagram.as_ref().map(|datagram| datagram.packet()) {
             self.whole_came(&packet, bytes, (audience, Checksum::Verify), cx);
         }
+    }
+
+    /// Whether an address is this machine's, but not of this interface.
+    fn is_own_elsewhere(&self, address: IpAddr, cx: &Cx) -> bool {
+        let mut others = super::all().filter(|other| other.index != self.index);
+        loopback::has(address) || others.any(|other| other.state.lock(cx).addresses.has(address))
     }
 
     /// A packet has come, all of it. `bytes` are its first ones, with the header. And for whom it is, and whether a checksum must be looked at.
