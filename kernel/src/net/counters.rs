@@ -34,6 +34,9 @@ pub static IP_FOR_OTHERS: Counter = Counter::new();
 /// Packets of IPv4 that were to be sent.
 pub static IP_OUT: Counter = Counter::new();
 
+/// Errors of ICMP that were not sent, because there were too many.
+pub static ICMP_LIMITED: Counter = Counter::new();
+
 /// Connections that were begun by connect(2), let in by a listener, were refused, and were broken off.
 pub static TCP_ACTIVE: Counter = Counter::new();
 /// Likewise.

@@ -21,8 +21,8 @@ use crate::net::{Type, counters, packet};
 /// What the protocols have counted: each protocol has a line with names and one with numbers. What nothing here counts is not named.
 pub(super) fn snmp(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
     use counters::{
-        IP_DELIVERED, IP_FOR_OTHERS, IP_IN, IP_OUT, IP_WRONG, TCP_ACTIVE, TCP_BROKEN, TCP_FAILED, TCP_IN, TCP_OUT,
-        TCP_PASSIVE, TCP_WRONG, UDP_IN, UDP_NO_PORT, UDP_NO_ROOM, UDP_OUT,
+        ICMP_LIMITED, IP_DELIVERED, IP_FOR_OTHERS, IP_IN, IP_OUT, IP_WRONG, TCP_ACTIVE, TCP_BROKEN, TCP_FAILED, TCP_IN,
+        TCP_OUT, TCP_PASSIVE, TCP_WRONG, UDP_IN, UDP_NO_PORT, UDP_NO_ROOM, UDP_OUT,
     };
     line(text, "Ip: Forwarding DefaultTTL InReceives InHdrErrors InAddrErrors ForwDatagrams InDelivers OutRequests")?;
     text.add(format_args!(
@@ -33,6 +33,7 @@ pub(super) fn snmp(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) ->
         IP_DELIVERED.get(),
         IP_OUT.get()
     ));
+    text.add(format_args!("Icmp: OutRateLimitGlobal\nIcmp: {}\n", ICMP_LIMITED.get()));
     line(
         text,
         "Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs OutSegs InErrs",

@@ -47,7 +47,7 @@ use refs::{SpinLock, WaitList};
 use tasks::StaticRef;
 use tcpip::dhcp;
 use tcpip::ethernet::HardwareAddress;
-use tcpip::ip::{Address, Addresses, Audience, Packet, Prefix, Reassembler, ReassemblyLimits};
+use tcpip::ip::{Address, Addresses, Audience, ErrorLimit, Packet, Prefix, Reassembler, ReassemblyLimits};
 use tcpip::neighbour::{Autoconfiguration, NeighbourCache, NeighbourLimits};
 use tcpip::{Checksum, Instant, Key};
 
@@ -115,6 +115,8 @@ struct State {
     /// `None`: it is down, or programs choose its addresses of IPv4.
     dhcp: Option<dhcp::Client>,
     lease: Option<dhcp::Lease>,
+    /// For errors that it answers with.
+    error_limit: ErrorLimit,
     /// No program has chosen an address of IPv4.
     is_automatic: bool,
     /// It is to have no addresses of IPv6 (`net.ipv6.conf.NAME.disable_ipv6`).
@@ -175,6 +177,7 @@ impl Interface {
                 autoconfiguration: Some(autoconfiguration),
                 dhcp: Some(dhcp::Client::new(now(), hardware, key(cx))),
                 lease: None,
+                error_limit: ErrorLimit::new(now()),
                 is_automatic: true,
                 has_no_v6: false,
                 told: Vec::new(),

@@ -131,6 +131,9 @@ impl Interface {
             protocol::TCP | protocol::ICMP | protocol::ICMPV6 => return,
             _ => Unreachable::Protocol,
         };
+        if !self.state.lock(cx).error_limit.allow(now()) {
+            return counters::ICMP_LIMITED.count();
+        }
         let mut out = [0; LONGEST_ERROR];
         let ends = (packet.destination, packet.source);
         if let Ok(len) = icmp::error(Problem::Unreachable(reason), bytes, ends, &mut out) {
