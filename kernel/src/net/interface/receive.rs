@@ -9,7 +9,7 @@ use tcpip::dhcp::{CLIENT_PORT, Event, Lease, SERVER_PORT};
 use tcpip::ethernet::{EtherType, Frame, HardwareAddress};
 use tcpip::ip::icmp::{self, Message, Problem, Unreachable};
 use tcpip::ip::{Address, Audience, IpHeader, Packet, Prefix, protocol};
-use tcpip::neighbour::{Arp, Ndisc, RouterAdvertisement};
+use tcpip::neighbour::{Arp, Ndisc};
 use tcpip::udp::UdpDatagram;
 
 use super::{ABOVE, Interface, Receiver, loopback, now, routes, send, way_to};
@@ -190,8 +190,8 @@ impl Interface {
             let is_own = |address: core::net::Ipv6Addr| addresses.has(address.into());
             state.neighbours.on_ndisc(now(), source, &message, self.hardware(), is_own)
         };
-        if let Ndisc::RouterAdvertisement(advertisement) = &message {
-            self.use_router(advertisement, cx);
+        if matches!(message, Ndisc::RouterAdvertisement(_)) {
+            self.use_router(cx);
             self.tell_addresses(cx);
         }
         self.news.wake_all();
@@ -210,12 +210,12 @@ impl Interface {
         }
     }
 
-    fn use_router(&self, advertisement: &RouterAdvertisement<'_>, cx: &Cx) {
-        if self.state.lock(cx).autoconfiguration.is_none() {
-            return;
-        }
-        let is_used = advertisement.lifetime > tcpip::Duration::ZERO;
-        let router = is_used.then_some(advertisement.router.into());
+    /// The route to everywhere leads over the router that has said that it may be used, while one has.
+    pub(super) fn use_router(&self, cx: &Cx) {
+        let router = match &self.state.lock(cx).autoconfiguration {
+            Some(autoconfiguration) => autoconfiguration.default_router().map(IpAddr::V6),
+            None => return,
+        };
         let everywhere = Prefix::new(core::net::Ipv6Addr::UNSPECIFIED.into(), 0);
         routes::use_router(self, everywhere, router, routes::BY_ROUTER, cx);
     }
