@@ -82,7 +82,7 @@ impl Interface {
             (state.addresses.audience(packet.destination), has_v4, is_possible)
         };
         // A server may answer to the address that it offers, which nobody has yet.
-        let is_for_us = audience != Audience::Other || !has_v4 && packet.protocol == protocol::UDP;
+        let is_for_us = audience != Audience::Other || !has_v4 && may_be_offer(&packet);
         if !is_for_us || !is_possible || packet.source.is_loopback() || packet.destination.is_loopback() {
             if is_v4 {
                 counters::IP_FOR_OTHERS.count();
@@ -269,6 +269,15 @@ impl Interface {
             None => crate::log!("{} has no address any more", self.name),
         }
     }
+}
+
+/// Whether a packet may be for a client of DHCP, whatever its address. Of later fragments nobody knows.
+fn may_be_offer(packet: &Packet<'_>) -> bool {
+    let destination_port = packet.payload.get(2..).and_then(|rest| rest.first_chunk());
+    packet.protocol == protocol::UDP
+        && packet.source.is_ipv4()
+        && packet.fragment.is_none()
+        && destination_port.is_some_and(|port| u16::from_be_bytes(*port) == CLIENT_PORT)
 }
 
 fn prefix_of(lease: &Lease) -> Prefix {
