@@ -538,6 +538,16 @@ fn an_orphan_does_not_wait_for_ever() {
 }
 
 #[test]
+fn an_orphan_keeps_nothing_that_arrived_out_of_order() {
+    let mut table = established();
+    table.run(&[In("A 1001 1400 1"), Out("A 1 0 1"), In("A 4001 1400 1"), Out("A 1 0 1")]);
+    assert!(table.connection.held_bytes() > 2800);
+    table.run(&[Close, Out("FA 1 0 1")]);
+    assert!(table.connection.held_bytes() < 512, "{} bytes", table.connection.held_bytes());
+    table.run(&[Reply("A 1 1000 2", "R 2 0 -"), Is(Closed), Quiet]);
+}
+
+#[test]
 fn small_segments_wait_for_acknowledgments() {
     established().run(&[
         Write(10),

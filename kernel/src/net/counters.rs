@@ -107,6 +107,9 @@ pub fn udp(address: IpAddr) -> &'static OfDatagrams {
     if address.is_ipv4() { &UDP_V4 } else { &UDP_V6 }
 }
 
+/// Errors of ICMP that were not sent, because there were too many.
+pub static ICMP_LIMITED: Counter = Counter::new();
+
 /// Connections that were begun by connect(2), let in by a listener, were refused, and were broken off.
 pub static TCP_ACTIVE: Counter = Counter::new();
 /// Likewise.

@@ -203,6 +203,33 @@ fn the_kill_of_a_group_resets_its_connections_and_gives_back_what_they_held() {
 
 #[test]
 #[ignore = "starts a machine"]
+fn what_came_before_an_end_in_order_is_read_after_it() {
+    // More than a socket has room for.
+    const COUNT: usize = 350_000;
+    let directory = program("late");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            thread::spawn(move || {
+                stream.write_all(&pattern(COUNT)).unwrap();
+                stream.shutdown(std::net::Shutdown::Write).unwrap();
+                let _ = stream.read(&mut [0]);
+            });
+        }
+    });
+    // It ends second, and reads when LAST-ACK is over; it ends first, and reads when TIME-WAIT is over.
+    let script = format!(
+        "/v/late 10.0.2.2 {port} 3 3 >/tmp/second & /v/late 10.0.2.2 {port} 0 70 >/tmp/first & wait
+        cat /tmp/second /tmp/first; sleep 1; wc -l </proc/net/tcp"
+    );
+    let volume = format!("{}:/v", directory.path().display());
+    let expected = format!("{COUNT} bytes, then the end\n{COUNT} bytes, then the end\n");
+    assert_eq!(said(&["--volume", &volume], &script), format!("{expected}1\n"));
+}
+
+#[test]
+#[ignore = "starts a machine"]
 fn options_do_for_connections_with_other_machines_what_they_do_on_linux() {
     let directory = program("options");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

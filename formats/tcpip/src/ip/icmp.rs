@@ -37,7 +37,7 @@ mod v4 {
 }
 
 /// Types and codes of IPv6.
-mod v6 {
+pub(super) mod v6 {
     pub const UNREACHABLE: u8 = 1;
     pub const TOO_BIG: u8 = 2;
     pub const TIME_EXCEEDED: u8 = 3;

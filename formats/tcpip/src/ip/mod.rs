@@ -6,12 +6,14 @@
 mod address;
 mod header;
 pub mod icmp;
+mod limit;
 mod packet;
 mod reassembly;
 mod route;
 
 pub use address::{Address, AddressState, Addresses, Audience};
 pub use header::IpHeader;
+pub use limit::ErrorLimit;
 pub use packet::{Fragment, Packet};
 pub use reassembly::{Datagram, Reassembler, ReassemblyLimits};
 pub use route::{Prefix, Route, RouteTable};

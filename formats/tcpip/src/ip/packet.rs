@@ -5,7 +5,9 @@ use core::net::{IpAddr, Ipv4Addr};
 use smoltcp::wire::{Ipv4Packet, Ipv6ExtHeader, Ipv6FragmentHeader, Ipv6Packet};
 
 use crate::Malformed;
-use crate::checksum::{Checksum, sum};
+use crate::checksum::{Checksum, protocol, sum};
+
+use super::icmp::v6;
 
 /// Headers between the one of IPv6 and its payload, at most.
 const MOST_EXTENSIONS: usize = 8;
@@ -75,6 +77,26 @@ impl<'a> Packet<'a> {
                 && (!fragment.has_more || packet.payload.len() % 8 == 0)
         });
         if is_source_one_host && is_from_outside && is_fragment_right { Ok(packet) } else { Err(Malformed) }
+    }
+
+    /// Whether its source may be what it says, of a packet that came from another host; `is_own` says which addresses this host has. Its own tell only that another host has or wants one of them, and none only that
+    /// a host looks for one: neighbour discovery (RFC 4861, section 4.3; RFC 4862, section 5.4), and DHCP's questions (RFC 1122, section 3.2.1.3).
+    pub fn is_source_possible(&self, is_own: impl Fn(IpAddr) -> bool) -> bool {
+        match self.source {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED) => {
+                self.protocol == protocol::UDP && self.destination == Ipv4Addr::BROADCAST
+            }
+            source if source.is_unspecified() || is_own(source) => self.is_discovery(),
+            _ => true,
+        }
+    }
+
+    /// Whether it is one of neighbour discovery, none of which is cut (RFC 6980).
+    fn is_discovery(&self) -> bool {
+        let kind = self.payload.first();
+        self.protocol == protocol::ICMPV6
+            && self.fragment.is_none()
+            && kind.is_some_and(|kind| (v6::ROUTER_SOLICITATION..=v6::REDIRECT).contains(kind))
     }
 
     fn parse_v4(bytes: &'a [u8], checksum: Checksum) -> Result<Packet<'a>, Malformed> {
@@ -214,5 +236,28 @@ mod tests {
         for len in 0..bytes.len() {
             assert_eq!(Packet::parse(&bytes[..len], Checksum::Verify), Err(Malformed));
         }
+    }
+
+    #[test]
+    fn sources_that_no_other_host_has_are_not_believed() {
+        let own = |address: IpAddr| address == "fe80::1".parse::<IpAddr>().unwrap() || address == Ipv4Addr::from(7);
+        let is_possible = |source: &str, destination: &str, protocol, payload: &[u8]| {
+            let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
+            let packet =
+                Packet { source, destination, protocol, hop_limit: 255, traffic_class: 0, fragment: None, payload };
+            packet.is_source_possible(own)
+        };
+        assert!(is_possible("fe80::2", "fe80::1", protocol::TCP, &[]));
+        assert!(is_possible("0.0.0.8", "0.0.0.7", protocol::TCP, &[]));
+        for source in ["fe80::1", "::"] {
+            assert!(!is_possible(source, "fe80::1", protocol::TCP, &[]), "{source}");
+            assert!(!is_possible(source, "ff02::1", protocol::UDP, &[135]), "{source}");
+            assert!(!is_possible(source, "fe80::1", protocol::ICMPV6, &[128]), "{source}");
+            assert!(is_possible(source, "ff02::1", protocol::ICMPV6, &[135]), "{source}");
+        }
+        assert!(!is_possible("0.0.0.7", "255.255.255.255", protocol::UDP, &[]));
+        assert!(!is_possible("0.0.0.0", "0.0.0.7", protocol::UDP, &[]));
+        assert!(!is_possible("0.0.0.0", "255.255.255.255", protocol::TCP, &[]));
+        assert!(is_possible("0.0.0.0", "255.255.255.255", protocol::UDP, &[]));
     }
 }

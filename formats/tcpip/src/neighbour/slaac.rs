@@ -1,4 +1,5 @@
-//! Addresses that a host makes itself (RFC 4862): the one of the link, and those of prefixes that routers advertise, each after a look whether another host has it.
+//! Addresses that a host makes itself (RFC 4862): the one of the link, and those of prefixes that routers advertise, each after a look whether another host has it. And the routers that may be used
+//! for all other addresses (RFC 4861, section 6.3.4), each until its lifetime ends.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
@@ -18,12 +19,21 @@ const SOLICITATION_INTERVAL: Duration = Duration::from_secs(4);
 const SHORTEST_LIFE: Duration = Duration::from_secs(2 * 3600);
 /// Addresses that are made of prefixes, at most.
 const MOST_ADDRESSES: usize = 16;
+/// Routers, at most.
+const MOST_ROUTERS: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     address: Ipv6Addr,
     /// When it may be used; `None`: the question is still to be sent.
     until: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Router {
+    address: Ipv6Addr,
+    /// When it is none any more.
+    until: Instant,
 }
 
 /// The state of one interface. Its [`Addresses`] are the caller's.
@@ -34,6 +44,8 @@ pub struct Autoconfiguration {
     solicitations: u8,
     /// When routers are asked next; `None`: not any more.
     ask_at: Option<Instant>,
+    /// The first that has said so is used as long as it says so.
+    routers: Vec<Router>,
 }
 
 /// The identifier of an interface (RFC 4291, appendix A), as the low bits of an address.
@@ -45,7 +57,13 @@ fn identifier(hardware: HardwareAddress) -> u128 {
 impl Autoconfiguration {
     /// Begins with the address of the link, which is tentative at first.
     pub fn new(now: Instant, hardware: HardwareAddress, addresses: &mut Addresses) -> Self {
-        let mut all = Autoconfiguration { hardware, probes: Vec::new(), solicitations: 0, ask_at: Some(now + PROBE) };
+        let mut all = Autoconfiguration {
+            hardware,
+            probes: Vec::new(),
+            solicitations: 0,
+            ask_at: Some(now + PROBE),
+            routers: Vec::new(),
+        };
         let link_local = Ipv6Addr::from(0xfe80 << 112 | identifier(hardware));
         all.begin(Address::permanent(Prefix::new(IpAddr::V6(link_local), 64)), addresses);
         all
@@ -87,10 +105,16 @@ impl Autoconfiguration {
 
     /// When [`on_deadline`](Autoconfiguration::on_deadline) is to be called.
     pub fn deadline(&self) -> Option<Instant> {
-        earlier(self.probes.iter().filter_map(|probe| probe.until).min(), self.ask_at)
+        let router = self.routers.iter().map(|router| router.until).min();
+        earlier(earlier(self.probes.iter().filter_map(|probe| probe.until).min(), self.ask_at), router)
     }
 
-    /// Nobody has said that he has an address: it may be used. Then there may be a [message](Autoconfiguration::next_message).
+    /// The router for all addresses to which no other route leads.
+    pub fn default_router(&self) -> Option<Ipv6Addr> {
+        self.routers.first().map(|router| router.address)
+    }
+
+    /// Nobody has said that he has an address: it may be used. Then there may be a [message](Autoconfiguration::next_message). A router whose lifetime is over is none any more.
     pub fn on_deadline(&mut self, now: Instant, addresses: &mut Addresses) {
         self.probes.retain(|probe| {
             if probe.until.is_none_or(|until| until > now) {
@@ -101,6 +125,7 @@ impl Autoconfiguration {
             }
             false
         });
+        self.routers.retain(|router| router.until > now);
         addresses.expire(now);
     }
 
@@ -117,11 +142,26 @@ impl Autoconfiguration {
         Some(target)
     }
 
-    /// Takes in what a router advertises: makes addresses, and lets known ones live longer. Routes are the caller's.
+    /// Takes in what a router advertises: makes addresses, and lets known ones live longer; and whether it is a [default router](Autoconfiguration::default_router). Routes are the caller's.
     pub fn on_advertisement(&mut self, now: Instant, message: &RouterAdvertisement<'_>, addresses: &mut Addresses) {
         self.ask_at = None;
+        if !addresses.has(IpAddr::V6(message.router)) {
+            self.take_router(now, message.router, message.lifetime);
+        }
         for prefix in message.prefixes() {
             self.take_prefix(now, &prefix, addresses);
+        }
+    }
+
+    /// It speaks only for itself: another one stays.
+    fn take_router(&mut self, now: Instant, address: Ipv6Addr, lifetime: Duration) {
+        let until = now + lifetime;
+        if lifetime == Duration::ZERO {
+            self.routers.retain(|router| router.address != address);
+        } else if let Some(known) = self.routers.iter_mut().find(|router| router.address == address) {
+            known.until = until;
+        } else if self.routers.len() < MOST_ROUTERS && self.routers.try_reserve(1).is_ok() {
+            self.routers.push(Router { address, until });
         }
     }
 
@@ -215,6 +255,34 @@ mod tests {
         assert!(addresses.has(own.into()));
         all.on_deadline(at(3000) + SHORTEST_LIFE, &mut addresses);
         assert!(!addresses.has(own.into()));
+    }
+
+    #[test]
+    fn a_router_is_used_until_it_or_its_lifetime_says_otherwise() {
+        let mut addresses = Addresses::default();
+        let mut all = Autoconfiguration::new(at(0), DEVICE, &mut addresses);
+        all.next_message(at(0), &addresses);
+        all.on_deadline(at(1000), &mut addresses);
+        let [one, other]: [Ipv6Addr; 2] = ["fe80::2", "fe80::3"].map(|address| address.parse().unwrap());
+        let said = |router, seconds| RouterAdvertisement {
+            router,
+            lifetime: Duration::from_secs(seconds),
+            ..advertisement(&[])
+        };
+        all.on_advertisement(at(1000), &said("fe80::5054:ff:fe12:3456".parse().unwrap(), 9000), &mut addresses);
+        assert_eq!(all.default_router(), None, "it is this host itself");
+        all.on_advertisement(at(1000), &said(one, 30), &mut addresses);
+        all.on_advertisement(at(2000), &said(other, 0), &mut addresses);
+        assert_eq!(all.default_router(), Some(one), "another router does not speak for it");
+        all.on_advertisement(at(2000), &said(other, 60), &mut addresses);
+        assert_eq!((all.default_router(), all.deadline()), (Some(one), Some(at(31_000))));
+        all.on_deadline(at(31_000), &mut addresses);
+        assert_eq!((all.default_router(), all.deadline()), (Some(other), Some(at(62_000))));
+        all.on_advertisement(at(40_000), &said(other, 60), &mut addresses);
+        all.on_deadline(at(62_000), &mut addresses);
+        assert_eq!(all.default_router(), Some(other), "it has said so again");
+        all.on_advertisement(at(70_000), &said(other, 0), &mut addresses);
+        assert_eq!(all.default_router(), None);
     }
 
     #[test]

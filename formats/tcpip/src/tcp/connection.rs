@@ -438,8 +438,8 @@ impl Connection {
             + self.receiving.assembler.held_bytes()
     }
 
-    /// Whether the peer's FIN has arrived with all before it.
-    pub(super) fn is_peer_done(&self) -> bool {
+    /// Whether the peer's FIN has arrived with all before it: then it ends in order, if without an error.
+    pub fn is_peer_done(&self) -> bool {
         self.receiving.fin.is_some_and(|fin| self.receiving.next > fin)
     }
 }

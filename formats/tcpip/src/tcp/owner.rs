@@ -2,6 +2,7 @@
 
 use crate::time::Instant;
 
+use super::assembler::Assembler;
 use super::connection::{Connection, State};
 use super::sequence::START;
 use super::settings::{Blocked, Error};
@@ -260,6 +261,9 @@ impl Connection {
         if self.readable_bytes() > 0 && !self.receiving.is_shut {
             return self.abort();
         }
+        // What comes before data that arrived out of order is answered with a reset.
+        self.receiving.stream = Stream::new(self.receiving.next);
+        self.receiving.assembler = Assembler::default();
         self.shut_writing();
         self.guard_orphan(now);
     }

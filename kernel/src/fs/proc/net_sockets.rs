@@ -20,7 +20,9 @@ use crate::net::{Type, counters, packet};
 
 /// What the protocols have counted: each protocol has a line with names and one with numbers. What nothing here counts is not named.
 pub(super) fn snmp(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
-    use counters::{IP_V4, TCP_ACTIVE, TCP_BROKEN, TCP_FAILED, TCP_IN, TCP_OUT, TCP_PASSIVE, TCP_WRONG, UDP_V4};
+    use counters::{
+        ICMP_LIMITED, IP_V4, TCP_ACTIVE, TCP_BROKEN, TCP_FAILED, TCP_IN, TCP_OUT, TCP_PASSIVE, TCP_WRONG, UDP_V4,
+    };
     line(text, "Ip: Forwarding DefaultTTL InReceives InHdrErrors InAddrErrors ForwDatagrams InDelivers OutRequests")?;
     text.add(format_args!(
         "Ip: 2 64 {} {} {} 0 {} {}\n",
@@ -30,6 +32,7 @@ pub(super) fn snmp(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) ->
         IP_V4.delivered.get(),
         IP_V4.sent.get()
     ));
+    text.add(format_args!("Icmp: OutRateLimitGlobal\nIcmp: {}\n", ICMP_LIMITED.get()));
     line(
         text,
         "Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs OutSegs InErrs",

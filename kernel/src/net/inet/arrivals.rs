@@ -3,7 +3,7 @@
 use frame::Cx;
 use tcpip::Checksum;
 use tcpip::ip::icmp::{Message, Quoted, Unreachable};
-use tcpip::ip::{Packet, protocol};
+use tcpip::ip::{Audience, Packet, protocol};
 use tcpip::tcp::Error;
 
 use super::address::Address;
@@ -23,7 +23,7 @@ impl Above for Arrivals {
     fn receive(
         &self,
         packet: &Packet<'_>,
-        _whole: &[u8],
+        audience: Audience,
         checksum: Checksum,
         from: &'static Interface,
         cx: &Cx,
@@ -31,7 +31,10 @@ impl Above for Arrivals {
         let device = from.index as i32;
         match packet.protocol {
             protocol::TCP => {
-                tcp::segment_came(packet, checksum, cx);
+                // A connection has two ends: RFC 9293, section 3.9.2.3 (MUST-57).
+                if audience == Audience::Unicast {
+                    tcp::segment_came(packet, checksum, cx);
+                }
                 true
             }
             protocol::UDP => datagram::datagram_came(packet, checksum, device, cx),

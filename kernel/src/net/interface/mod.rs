@@ -47,7 +47,7 @@ use refs::{SpinLock, WaitList};
 use tasks::StaticRef;
 use tcpip::dhcp;
 use tcpip::ethernet::HardwareAddress;
-use tcpip::ip::{Address, Addresses, Packet, Prefix, Reassembler, ReassemblyLimits};
+use tcpip::ip::{Address, Addresses, Audience, ErrorLimit, Packet, Prefix, Reassembler, ReassemblyLimits};
 use tcpip::neighbour::{Autoconfiguration, NeighbourCache, NeighbourLimits};
 use tcpip::{Checksum, Instant, Key};
 
@@ -73,9 +73,15 @@ struct AbovePlace(&'static dyn Above);
 
 /// What is above all interfaces.
 pub trait Above: Sync {
-    /// A packet has come for this machine, or for all: whether somebody takes it. `whole` is its bytes, or those of its first fragment; `checksum` says whether that of TCP or UDP must be looked at.
-    fn receive(&self, packet: &Packet<'_>, whole: &[u8], checksum: Checksum, from: &'static Interface, cx: &Cx)
-    -> bool;
+    /// A packet has come for this machine, or for all, as `audience` says: whether somebody takes it. `checksum` says whether that of TCP or UDP must be looked at.
+    fn receive(
+        &self,
+        packet: &Packet<'_>,
+        audience: Audience,
+        checksum: Checksum,
+        from: &'static Interface,
+        cx: &Cx,
+    ) -> bool;
 
     /// A card that had no room has some again.
     fn has_room(&self, cx: &Cx);
@@ -109,6 +115,8 @@ struct State {
     /// `None`: it is down, or programs choose its addresses of IPv4.
     dhcp: Option<dhcp::Client>,
     lease: Option<dhcp::Lease>,
+    /// For errors that it answers with.
+    error_limit: ErrorLimit,
     /// No program has chosen an address of IPv4.
     is_automatic: bool,
     /// It is to have no addresses of IPv6 (`net.ipv6.conf.NAME.disable_ipv6`).
@@ -169,6 +177,7 @@ impl Interface {
                 autoconfiguration: Some(autoconfiguration),
                 dhcp: Some(dhcp::Client::new(now(), hardware, key(cx))),
                 lease: None,
+                error_limit: ErrorLimit::new(now()),
                 is_automatic: true,
                 has_no_v6: false,
                 told: Vec::new(),

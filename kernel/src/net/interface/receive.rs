@@ -9,10 +9,10 @@ use tcpip::dhcp::{CLIENT_PORT, Event, Lease, SERVER_PORT};
 use tcpip::ethernet::{EtherType, Frame, HardwareAddress};
 use tcpip::ip::icmp::{self, Message, Problem, Unreachable};
 use tcpip::ip::{Address, Audience, IpHeader, Packet, Prefix, protocol};
-use tcpip::neighbour::{Arp, Ndisc, RouterAdvertisement};
+use tcpip::neighbour::{Arp, Ndisc};
 use tcpip::udp::UdpDatagram;
 
-use super::{ABOVE, Interface, Receiver, now, routes, send, way_to};
+use super::{ABOVE, Interface, Receiver, loopback, now, routes, send, way_to};
 use crate::net::{counters, packet};
 
 /// The longest error of ICMP.
@@ -71,14 +71,16 @@ impl Interface {
         let Ok(packet) = Packet::parse(bytes, Checksum::Verify) else {
             return counters.wrong.count();
         };
-        let (audience, has_v4) = {
+        let is_elsewhere = self.is_own_elsewhere(packet.source, cx);
+        let (audience, has_v4, is_possible) = {
             let state = self.state.lock(cx);
             let has_v4 = state.addresses.iter().any(|address| address.prefix.address().is_ipv4());
-            (state.addresses.audience(packet.destination), has_v4)
+            let is_possible = packet.is_source_possible(|source| is_elsewhere || state.addresses.has(source));
+            (state.addresses.audience(packet.destination), has_v4, is_possible)
         };
         // A server may answer to the address that it offers, which nobody has yet.
-        let is_for_us = audience != Audience::Other || !has_v4 && packet.protocol == protocol::UDP;
-        if !is_for_us || packet.source.is_loopback() || packet.destination.is_loopback() {
+        let is_for_us = audience != Audience::Other || !has_v4 && may_be_offer(&packet);
+        if !is_for_us || !is_possible || packet.source.is_loopback() || packet.destination.is_loopback() {
             return counters.for_others.count();
         }
         if packet.fragment.is_none() {
@@ -89,6 +91,12 @@ impl Interface {
         if let Some(Ok(packet)) = datagram.as_ref().map(|datagram| datagram.packet()) {
             self.whole_came(&packet, bytes, (audience, Checksum::Verify), cx);
         }
+    }
+
+    /// Whether an address is this machine's, but not of this interface.
+    fn is_own_elsewhere(&self, address: IpAddr, cx: &Cx) -> bool {
+        let mut others = super::all().filter(|other| other.index != self.index);
+        loopback::has(address) || others.any(|other| other.state.lock(cx).addresses.has(address))
     }
 
     /// A packet has come, all of it. `bytes` are its first ones, with the header. And for whom it is, and whether a checksum must be looked at.
@@ -105,7 +113,7 @@ impl Interface {
             protocol::UDP if self.answer_came(packet, checksum, cx) => return,
             _ => {}
         }
-        let is_taken = ABOVE.get().is_some_and(|above| above.0.receive(packet, bytes, checksum, self, cx));
+        let is_taken = ABOVE.get().is_some_and(|above| above.0.receive(packet, audience, checksum, self, cx));
         if is_taken || !icmp::may_answer(packet, audience) {
             return;
         }
@@ -115,6 +123,9 @@ impl Interface {
             protocol::TCP | protocol::ICMP | protocol::ICMPV6 => return,
             _ => Unreachable::Protocol,
         };
+        if !self.state.lock(cx).error_limit.allow(now()) {
+            return counters::ICMP_LIMITED.count();
+        }
         let mut out = [0; LONGEST_ERROR];
         let ends = (packet.destination, packet.source);
         if let Ok(len) = icmp::error(Problem::Unreachable(reason), bytes, ends, &mut out) {
@@ -171,8 +182,8 @@ impl Interface {
             let is_own = |address: core::net::Ipv6Addr| addresses.has(address.into());
             state.neighbours.on_ndisc(now(), source, &message, self.hardware(), is_own)
         };
-        if let Ndisc::RouterAdvertisement(advertisement) = &message {
-            self.use_router(advertisement, cx);
+        if matches!(message, Ndisc::RouterAdvertisement(_)) {
+            self.use_router(cx);
             self.tell_addresses(cx);
         }
         self.news.wake_all();
@@ -191,12 +202,12 @@ impl Interface {
         }
     }
 
-    fn use_router(&self, advertisement: &RouterAdvertisement<'_>, cx: &Cx) {
-        if self.state.lock(cx).autoconfiguration.is_none() {
-            return;
-        }
-        let is_used = advertisement.lifetime > tcpip::Duration::ZERO;
-        let router = is_used.then_some(advertisement.router.into());
+    /// The route to everywhere leads over the router that has said that it may be used, while one has.
+    pub(super) fn use_router(&self, cx: &Cx) {
+        let router = match &self.state.lock(cx).autoconfiguration {
+            Some(autoconfiguration) => autoconfiguration.default_router().map(IpAddr::V6),
+            None => return,
+        };
         let everywhere = Prefix::new(core::net::Ipv6Addr::UNSPECIFIED.into(), 0);
         routes::use_router(self, everywhere, router, routes::BY_ROUTER, cx);
     }
@@ -250,6 +261,15 @@ impl Interface {
             None => crate::log!("{} has no address any more", self.name),
         }
     }
+}
+
+/// Whether a packet may be for a client of DHCP, whatever its address. Of later fragments nobody knows.
+fn may_be_offer(packet: &Packet<'_>) -> bool {
+    let destination_port = packet.payload.get(2..).and_then(|rest| rest.first_chunk());
+    packet.protocol == protocol::UDP
+        && packet.source.is_ipv4()
+        && packet.fragment.is_none()
+        && destination_port.is_some_and(|port| u16::from_be_bytes(*port) == CLIENT_PORT)
 }
 
 fn prefix_of(lease: &Lease) -> Prefix {

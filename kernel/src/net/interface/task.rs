@@ -68,8 +68,11 @@ impl Interface {
         let inner = &mut *state;
         inner.neighbours.on_deadline(now(), |_, packet| lost.push(packet));
         inner.reassembler.expire(now());
+        let mut has_other_router = false;
         if let Some(autoconfiguration) = &mut inner.autoconfiguration {
+            let router = autoconfiguration.default_router();
             autoconfiguration.on_deadline(now(), &mut inner.addresses);
+            has_other_router = autoconfiguration.default_router() != router;
         }
         inner.addresses.expire(now());
         let event = inner.dhcp.as_mut().and_then(|client| client.on_deadline(now()));
@@ -86,6 +89,9 @@ impl Interface {
             questions.extend(inner.addresses.source_for(question.target).map(|source| (question, source)));
         }
         drop(state);
+        if has_other_router {
+            self.use_router(cx);
+        }
         for (question, source) in questions {
             self.send_question(&question, source, cx);
         }

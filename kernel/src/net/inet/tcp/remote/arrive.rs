@@ -40,6 +40,8 @@ pub(in crate::net::inet) fn segment_came(packet: &Packet<'_>, checksum: Checksum
             match verdict {
                 Verdict::Taken => None,
                 Verdict::Reply(header) => Some(header),
+                // Its machine sends the SYN again, until the socket has what came before.
+                Verdict::Reopen if remote.owes_socket(cx) => None,
                 Verdict::Reopen => {
                     remote.forget(cx);
                     accept(ends, &segment, cx)

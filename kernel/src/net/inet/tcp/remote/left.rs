@@ -12,7 +12,7 @@ use frame::mm::{self, PAGE_SIZE};
 use tcpip::Duration;
 use tcpip::tcp::State;
 
-use super::Remote;
+use super::{Remote, Stage};
 
 /// How long another machine may take nothing of what is left of a connection that nobody uses.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ static ORPHANS: Bound = Bound::new(4096);
 /// What waits to go of those takes at most this part of the machine's memory. It is counted as what waited when the socket was closed, until the connection is over.
 const MOST_ORPHAN_PART: usize = 64;
 static ORPHAN_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// Those of which old segments may still come. Their buffers are empty.
+/// Those of which old segments may still come, and whose socket has all that came before. Their buffers are empty.
 static TIME_WAITS: Bound = Bound::new(16_384);
 
 /// How many there may be.
@@ -97,8 +97,24 @@ impl Remote {
         state.connection.abort();
     }
 
+    /// Whether a socket has it that was not told of the peer's end yet, nor of any other: it gets what has come before.
+    pub(super) fn owes_socket(&self, cx: &Cx) -> bool {
+        let has_told = {
+            let state = self.state.lock(cx);
+            !matches!(state.stage, Stage::Open) || state.has_told_end
+        };
+        !has_told && self.proxy.get(cx).connected_peer(cx).is_some_and(|peer| peer.is_used(cx))
+    }
+
     /// Whether nothing more is to be done with it.
     pub(super) fn is_over(&self, cx: &Cx) -> bool {
+        let may_be = {
+            let state = self.state.lock(cx);
+            state.connection.state() == State::TimeWait || state.connection.is_finished()
+        };
+        if !may_be || self.owes_socket(cx) {
+            return false;
+        }
         let mut state = self.state.lock(cx);
         let is_waiting = state.connection.state() == State::TimeWait;
         if is_waiting {

@@ -18,11 +18,11 @@
 //! | `timer` | when connections are looked at |
 //! | `left` | what is left of a connection when its socket is gone |
 //!
-//! Owner: the table of all, from the first packet to the end of TIME-WAIT. It is charged to the group of the socket that has it ([`Held::Connection`](crate::reclaim::Held::Connection)), from connect(2), or the moment at which it can be accepted, until the socket lets go of it.
+//! Owner: the table of all, from the first packet to the end of TIME-WAIT, and until its socket has all that came before an end in order. It is charged to the group of the socket that has it ([`Held::Connection`](crate::reclaim::Held::Connection)), from connect(2), or the moment at which it can be accepted, until the socket lets go of it.
 //! Then it is nobody's, of a bounded number ([`left`]). Its destruction frees its buffers: up to 256 KiB that go, 1 MiB that came and 256 KiB that the socket has not taken. One that is reset sends one segment before that. Nobody waits for it; who
 //! waits at its socket is woken when the connection ends.
 //!
-//! Locks: a table's alone; a remote's `state`, after an endpoint's.
+//! Locks: a table's alone; a remote's `state`, after an endpoint's; that of the timers after a `state`.
 
 mod arrive;
 mod left;
@@ -84,6 +84,8 @@ struct Progress {
     marks: Marks,
     /// When the timer looks at it.
     armed: Option<u64>,
+    /// It is not in the table any more, so no timer finds it.
+    is_forgotten: bool,
     /// Somebody is at work, and is to look again.
     is_busy: bool,
     is_called: bool,
@@ -170,6 +172,7 @@ impl Remote {
                 stage,
                 marks: Marks::of(settings, ends.1.ip),
                 armed: None,
+                is_forgotten: false,
                 is_busy: false,
                 is_called: false,
                 has_told_end: false,
@@ -199,9 +202,10 @@ impl Remote {
         Ok(())
     }
 
-    /// Takes it out of the table, if that was not done before.
+    /// Takes it out of the table, if that was not done before. A socket that still has it is told that it is over.
     fn forget(&self, cx: &Cx) {
-        self.state.lock(cx).held.end();
+        self.break_off(errno_of(Error::Reset), cx);
+        self.disarm(cx);
         let gone = {
             let mut table = table(&self.ends).lock(cx);
             let is_it = table.get(&self.ends).is_some_and(|remote| remote.downgrade() == self.name);
@@ -249,7 +253,12 @@ impl Remote {
             let mut state = self.state.lock(cx);
             let is_open = !matches!(state.connection.state(), State::SynSent | State::SynReceived | State::Closed);
             let is_over = state.connection.state() == State::Closed;
-            let error = is_over.then(|| state.connection.take_error().unwrap_or(Error::Reset));
+            // After an end in order the socket gets what has come, and then the end of it: see `give_to_socket`.
+            let is_in_order = matches!(state.stage, Stage::Open) && state.connection.is_peer_done();
+            let error = match state.connection.take_error().filter(|_| is_over) {
+                None if is_over && !is_in_order => Some(Error::Reset),
+                error => error,
+            };
             match (&state.stage, error) {
                 (Stage::Opening(socket), Some(error)) => News::Refused(*socket, error),
                 (Stage::Open, Some(error)) => News::Broken(error),

@@ -41,16 +41,13 @@ impl Remote {
     }
 
     fn arm_at(&self, deadline: u64, cx: &Cx) {
-        let before = {
+        let is_sooner = {
             let mut state = self.state.lock(cx);
-            if state.armed.is_some_and(|armed| armed <= deadline) {
+            if state.is_forgotten || state.armed.is_some_and(|armed| armed <= deadline) {
                 return;
             }
-            state.armed.replace(deadline)
-        };
-        let is_sooner = {
             let mut timers = TIMERS.lock(cx);
-            if let Some(before) = before {
+            if let Some(before) = state.armed.replace(deadline) {
                 timers.due.remove(&(before, self.ends));
             }
             timers.due.insert((deadline, self.ends));
@@ -58,6 +55,15 @@ impl Remote {
         };
         if is_sooner {
             TIMER_NEWS.wake_all();
+        }
+    }
+
+    /// The timer looks at it no more.
+    pub(super) fn disarm(&self, cx: &Cx) {
+        let mut state = self.state.lock(cx);
+        state.is_forgotten = true;
+        if let Some(armed) = state.armed.take() {
+            TIMERS.lock(cx).due.remove(&(armed, self.ends));
         }
     }
 

@@ -21,6 +21,8 @@ use crate::step::{Step, Stop};
 
 /// How long who finds no room at the card waits at most, in nanoseconds.
 const ROOM_PAUSE: u64 = 10_000_000;
+/// How long what has come waits where the socket finds no memory for it, in nanoseconds.
+const MEMORY_PAUSE: u64 = 100_000_000;
 /// So many connections go on at once when the card has room.
 const AT_ROOM: usize = 8;
 
@@ -127,7 +129,7 @@ impl Remote {
                     return;
                 }
                 let has_bytes = state.connection.readable_bytes() > 0;
-                (has_bytes, state.connection.readiness().is_peer_done, state.has_told_end)
+                (has_bytes, state.connection.is_peer_done(), state.has_told_end)
             };
             let Some(peer) = proxy.connected_peer(cx) else { return };
             if !has_bytes {
@@ -141,7 +143,9 @@ impl Remote {
                 Ok(Sent::Bytes(count)) if count > 0 => {}
                 Ok(Sent::ToNobody) => return self.reset(cx),
                 // The socket calls when it has room.
-                Ok(Sent::Bytes(_)) | Err(_) => return,
+                Err(Stop::Block) => return,
+                // After the peer's end nobody else would call where there was no memory.
+                Ok(Sent::Bytes(_)) | Err(_) => return self.go_on_at(frame::time::now() + MEMORY_PAUSE, cx),
             }
         }
     }
