@@ -9,6 +9,7 @@
 
 mod cookie;
 pub mod counters;
+pub mod cursor;
 mod device_changes;
 pub mod devices;
 mod filter;

@@ -8,6 +8,7 @@ use frame::Cx;
 use frame::mm::{Reader, Writer};
 use refs::{SpinLock, Waker, WeakRc};
 
+use super::net_sockets::SocketsSoFar;
 use super::{Change, Show, Target};
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -24,6 +25,8 @@ pub struct Text {
     lacks_memory: bool,
     /// Where the next part begins, if there is one; 0 at first. What it counts is known to who makes the text.
     next_part: Option<u64>,
+    /// How far a list of sockets was made, where it is one.
+    pub(super) sockets: SocketsSoFar,
     time_slice: TimeSlice,
 }
 
