@@ -77,6 +77,26 @@ int main(void)
     INET("ring", setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring));
     INET("version-late", set_option(fd, SOL_PACKET, PACKET_VERSION, TPACKET_V2));
     close(fd);
+    // Those that end before anybody has them leave no trace.
+    for (int i = 0; i < 80; i++) {
+        int pair[2];
+        REQUIRE(socketpair(AF_PACKET, SOCK_RAW, htons(3), pair) == -1 && errno == EOPNOTSUPP);
+    }
+    for (int i = 0; i < 80; i++) {
+        int pair[2];
+        REQUIRE(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) == 0);
+        int sent = socket(AF_PACKET, SOCK_RAW, htons(3));
+        REQUIRE(sent >= 0);
+        union { char bytes[CMSG_SPACE(sizeof sent)]; struct cmsghdr head; } control = { 0 };
+        struct iovec piece = { "x", 1 };
+        struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+        control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof sent), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+        memcpy(CMSG_DATA(&control.head), &sent, sizeof sent);
+        REQUIRE(sendmsg(pair[0], &message, 0) == 1);
+        close(sent);
+        close(pair[0]);
+        close(pair[1]);
+    }
     CHECK_CHILD("ordinary-user", {
         REQUIRE(setgid(65534) == 0 && setuid(65534) == 0);
         INET("ordinary", socket(AF_PACKET, SOCK_RAW, 0));

@@ -8,9 +8,9 @@ use frame::Cx;
 use refs::{SpinLock, StrongRc, WaitList, Waker, WeakRc};
 use tcpip::ethernet::HEADER_BYTES;
 
+use super::Tapping;
 use super::ring::{self, Ring, Shape};
 use super::seen::{Checksum, Direction, Seen};
-use super::{enter, leave};
 use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::net::filter::{self, Filter};
@@ -88,6 +88,8 @@ struct State {
     protocol: u16,
     /// 0: all devices.
     device: u32,
+    /// While it has a protocol.
+    tapping: Option<Tapping>,
     frames: VecDeque<Waiting>,
     used: usize,
     held: OfInbox,
@@ -136,6 +138,7 @@ impl Endpoint {
             state: SpinLock::new(State {
                 protocol: 0,
                 device: 0,
+                tapping: None,
                 frames: VecDeque::new(),
                 used: 0,
                 held: OfInbox::of(payer),
@@ -171,10 +174,10 @@ impl Endpoint {
     /// ENOBUFS: too many sockets receive frames.
     pub fn bind(&self, protocol: u16, device: u32, cx: &Cx) -> Result<()> {
         let mut state = self.state.lock(cx);
-        if protocol != 0 {
-            enter(self.name, device, cx)?;
-        } else {
-            leave(self.name, cx);
+        match &state.tapping {
+            _ if protocol == 0 => state.tapping = None,
+            Some(tapping) => tapping.change(device, cx),
+            None => state.tapping = Some(Tapping::new(self.name, device, cx)?),
         }
         (state.protocol, state.device) = (protocol, device);
         Ok(())
@@ -341,9 +344,11 @@ impl Endpoint {
 
     /// It is about to be closed: it is shown nothing any more.
     pub fn close(&self, cx: &Cx) {
-        leave(self.name, cx);
-        let entered = self.state.lock(cx).entered.take();
-        drop(entered);
+        let over = {
+            let mut state = self.state.lock(cx);
+            (state.tapping.take(), state.entered.take())
+        };
+        drop(over);
         self.readable.wake_all();
     }
 }

@@ -105,7 +105,7 @@ impl Family for PacketFamily {
     }
 
     fn pair(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<[Box<dyn File>; 2]> {
-        self.create(kind, protocol, me, cx)?;
+        drop(self.create(kind, protocol, me, cx)?);
         Err(Errno::EOPNOTSUPP)
     }
 
