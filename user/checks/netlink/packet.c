@@ -49,6 +49,17 @@ int main(void)
     INET("filter-beside-unknown", ATTACH(fd, BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_MAX), BPF_STMT(BPF_RET | BPF_A, 0)));
     INET("detach", set_option(fd, SOL_SOCKET, SO_DETACH_FILTER, 0));
     INET("detach-again", set_option(fd, SOL_SOCKET, SO_DETACH_FILTER, 0));
+    int locked = socket(AF_PACKET, SOCK_RAW, 0);
+    INET("lock-not", set_option(locked, SOL_SOCKET, SO_LOCK_FILTER, 0));
+    INET("lock-filter", ATTACH(locked, BPF_STMT(BPF_RET | BPF_K, 0)));
+    INET("lock", set_option(locked, SOL_SOCKET, SO_LOCK_FILTER, 1));
+    INET("lock-is", get_option(locked, SOL_SOCKET, SO_LOCK_FILTER));
+    INET("lock-again", set_option(locked, SOL_SOCKET, SO_LOCK_FILTER, 1));
+    INET("unlock", set_option(locked, SOL_SOCKET, SO_LOCK_FILTER, 0));
+    INET("locked-attach", ATTACH(locked, BPF_STMT(BPF_RET | BPF_K, 0)));
+    INET("locked-attach-none", attach(locked, NULL, 0));
+    INET("locked-detach", set_option(locked, SOL_SOCKET, SO_DETACH_FILTER, 0));
+    close(locked);
     // Options.
     struct tpacket_stats statistics = { 9, 9 };
     len = sizeof statistics;

@@ -94,6 +94,8 @@ struct State {
     used: usize,
     held: OfInbox,
     filter: Option<Filter>,
+    /// SO_LOCK_FILTER.
+    is_filter_locked: bool,
     ignores_outgoing: bool,
     user: u32,
     /// How many frames were seen and lost since somebody asked (PACKET_STATISTICS).
@@ -143,6 +145,7 @@ impl Endpoint {
                 used: 0,
                 held: OfInbox::of(payer),
                 filter: None,
+                is_filter_locked: false,
                 ignores_outgoing: false,
                 user,
                 seen: 0,
@@ -183,15 +186,33 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Has it receive only what a program wants.
-    pub fn set_filter(&self, filter: Option<Filter>, cx: &Cx) {
-        let old = core::mem::replace(&mut self.state.lock(cx).filter, filter);
+    /// Has it receive only what a program wants; without one, all again.
+    ///
+    /// # Errors
+    /// EPERM: that was locked. ENOENT: it has no program.
+    pub fn set_filter(&self, filter: Option<Filter>, cx: &Cx) -> Result<()> {
+        let old = {
+            let mut state = self.state.lock(cx);
+            if state.is_filter_locked {
+                return Err(Errno::EPERM);
+            }
+            if filter.is_none() && state.filter.is_none() {
+                return Err(Errno::ENOENT);
+            }
+            core::mem::replace(&mut state.filter, filter)
+        };
         drop(old);
+        Ok(())
     }
 
-    /// Whether it has a program for that.
-    pub fn has_filter(&self, cx: &Cx) -> bool {
-        self.state.lock(cx).filter.is_some()
+    /// Whether it keeps its program for ever (SO_LOCK_FILTER).
+    pub fn is_filter_locked(&self, cx: &Cx) -> bool {
+        self.state.lock(cx).is_filter_locked
+    }
+
+    /// It keeps its program for ever.
+    pub fn lock_filter(&self, cx: &Cx) {
+        self.state.lock(cx).is_filter_locked = true;
     }
 
     /// Whether frames that go are not for it (PACKET_IGNORE_OUTGOING).
