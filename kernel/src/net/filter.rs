@@ -170,6 +170,11 @@ fn is_known(code: u16) -> bool {
 }
 
 impl Filter {
+    /// How many instructions it has: it takes as many steps at most.
+    pub fn instructions(&self) -> usize {
+        self.0.len()
+    }
+
     /// How many bytes it takes.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.0[..])
