@@ -9,9 +9,10 @@
 
 mod cookie;
 pub mod counters;
+pub mod cursor;
 mod device_changes;
 pub mod devices;
-mod filter;
+pub mod filter;
 pub mod inet;
 pub mod interface;
 mod message;

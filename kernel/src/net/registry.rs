@@ -4,17 +4,19 @@
 //! locked behind it.
 
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
+use core::ops::Bound;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::{SpinLock, WeakRc};
 
-/// In so many parts a registry can be listed.
-pub const PARTS: usize = 64;
+use super::cursor::Cursor;
+
+/// How many tables there are.
+const TABLES: usize = 64;
 
 /// Sockets.
 pub struct Registry<T: 'static> {
-    tables: [SpinLock<BTreeMap<u64, WeakRc<T>>>; PARTS],
+    tables: [SpinLock<BTreeMap<u64, WeakRc<T>>>; TABLES],
     count: AtomicUsize,
 }
 
@@ -27,24 +29,28 @@ impl<T: Send + Sync + 'static> Default for Registry<T> {
 impl<T: Send + Sync + 'static> Registry<T> {
     /// An empty one.
     pub const fn new() -> Self {
-        Registry { tables: [const { SpinLock::new(BTreeMap::new()) }; PARTS], count: AtomicUsize::new(0) }
+        Registry { tables: [const { SpinLock::new(BTreeMap::new()) }; TABLES], count: AtomicUsize::new(0) }
     }
 
     /// Enters a socket.
     pub fn enter(&'static self, inode: u64, name: WeakRc<T>) -> Entered<T> {
-        self.tables[inode as usize % PARTS].with(|table| table.insert(inode, name));
+        self.tables[inode as usize % TABLES].with(|table| table.insert(inode, name));
         self.count.fetch_add(1, Ordering::Relaxed);
         Entered { registry: self, inode }
     }
 
-    /// The sockets of a part, in the order of their inodes.
-    pub fn part(&self, part: usize) -> Vec<WeakRc<T>> {
-        self.tables.get(part).map_or(Vec::new(), |table| table.with(|table| table.values().copied().collect()))
+    /// The next socket for one who lists them.
+    pub fn next(&self, cursor: &mut Cursor<u64>) -> Option<WeakRc<T>> {
+        cursor.next(TABLES, |table, last| {
+            let start = last.map_or(Bound::Unbounded, Bound::Excluded);
+            self.tables[table]
+                .with(|table| table.range((start, Bound::Unbounded)).next().map(|(inode, name)| (*inode, *name)))
+        })
     }
 
     /// The socket with that inode.
     pub fn find(&self, inode: u64) -> Option<WeakRc<T>> {
-        self.tables[inode as usize % PARTS].with(|table| table.get(&inode).copied())
+        self.tables[inode as usize % TABLES].with(|table| table.get(&inode).copied())
     }
 
     /// How many there are.
@@ -61,7 +67,7 @@ pub struct Entered<T: Send + Sync + 'static> {
 
 impl<T: Send + Sync> Drop for Entered<T> {
     fn drop(&mut self) {
-        self.registry.tables[self.inode as usize % PARTS].with(|table| table.remove(&self.inode));
+        self.registry.tables[self.inode as usize % TABLES].with(|table| table.remove(&self.inode));
         self.registry.count.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -3,6 +3,7 @@
 #include "../inet.h"
 #include <dirent.h>
 
+// What a kernel has only with some options (phys_*) is left out.
 static void show_file(const char *name)
 {
     char path[128], text[256];
@@ -24,7 +25,7 @@ static void show_file(const char *name)
 
 int main(void)
 {
-    static const char *files[] = { "addr_assign_type", "addr_len", "address", "broadcast", "carrier", "carrier_changes", "carrier_down_count", "carrier_up_count", "dev_id", "dev_port", "dormant", "duplex", "speed", "flags", "ifindex", "iflink", "link_mode", "mtu", "name_assign_type", "netdev_group", "operstate", "phys_port_id", "phys_port_name", "phys_switch_id", "proto_down", "testing", "tx_queue_len", "type", "uevent" };
+    static const char *files[] = { "addr_assign_type", "addr_len", "address", "broadcast", "carrier", "carrier_changes", "carrier_down_count", "carrier_up_count", "dev_id", "dev_port", "dormant", "duplex", "speed", "flags", "ifindex", "iflink", "link_mode", "mtu", "name_assign_type", "netdev_group", "operstate", "proto_down", "testing", "tx_queue_len", "type", "uevent" };
     for (unsigned i = 0; i < sizeof files / sizeof files[0]; i++)
         show_file(files[i]);
     static const char *counted[] = { "collisions", "multicast", "rx_bytes", "rx_compressed", "rx_crc_errors", "rx_dropped", "rx_errors", "rx_fifo_errors", "rx_frame_errors", "rx_length_errors", "rx_missed_errors", "rx_nohandler", "rx_over_errors", "rx_packets", "tx_aborted_errors", "tx_bytes", "tx_carrier_errors", "tx_compressed", "tx_dropped", "tx_errors", "tx_fifo_errors", "tx_heartbeat_errors", "tx_packets", "tx_window_errors" };

@@ -75,9 +75,59 @@ static void add_filter(unsigned char code, unsigned short port, int no)
     add(&request, INET_DIAG_REQ_BYTECODE, program, sizeof program);
 }
 
+enum { CROWD = 300 };
+
+// Whether sockets are listed once each.
+static int is_each_once(const int *listed)
+{
+    for (int i = 0; i < CROWD; i++)
+        if (listed[i] != 1)
+            return 0;
+    return 1;
+}
+
+// Many sockets that share a port.
+static void show_crowd(int fd)
+{
+    static int sockets[CROWD], listed[CROWD];
+    static unsigned long inodes[CROWD];
+    int port = 0;
+    for (int i = 0; i < CROWD; i++) {
+        sockets[i] = socket(AF_INET, SOCK_DGRAM, 0);
+        REQUIRE(sockets[i] >= 0 && set_option(sockets[i], SOL_SOCKET, SO_REUSEPORT, 1) == 0);
+        struct sockaddr_in name = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        REQUIRE(bind(sockets[i], (struct sockaddr *)&name, sizeof name) == 0);
+        port = port_of(sockets[i]);
+        inodes[i] = inode_of(sockets[i]);
+    }
+    of_inet(AF_INET, IPPROTO_UDP, -1, NLM_F_DUMP);
+    ask(fd, &request);
+    struct dump dump = { .fd = fd };
+    struct nlmsghdr *message;
+    while ((message = next(&dump)))
+        for (int i = 0; i < CROWD; i++)
+            listed[i] += ((struct inet_diag_msg *)NLMSG_DATA(message))->idiag_inode == inodes[i];
+    CHECK_TRUE("crowd", is_each_once(listed));
+    memset(listed, 0, sizeof listed);
+    char line[256];
+    FILE *file = fopen("/proc/net/udp", "r");
+    REQUIRE(file);
+    while (fgets(line, sizeof line, file)) {
+        unsigned long inode;
+        if (sscanf(line, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %lu", &inode) == 1)
+            for (int i = 0; i < CROWD; i++)
+                listed[i] += inode == inodes[i];
+    }
+    fclose(file);
+    CHECK_TRUE("crowd-proc", is_each_once(listed));
+    for (int i = 0; i < CROWD; i++)
+        close(sockets[i]);
+}
+
 int main(void)
 {
     int fd = netlink(NETLINK_SOCK_DIAG);
+    show_crowd(fd);
     // TCP.
     int listener = listener4(5);
     int port = port_of(listener);

@@ -1,4 +1,4 @@
-//! The lists of sockets in `/proc/net`, which are made a table at a time, and what was counted.
+//! The lists of sockets in `/proc/net`, and what was counted. What goes through sockets leaves off behind any of them when its time is over ([`Text::ends_part`]).
 
 use core::sync::atomic::Ordering;
 
@@ -9,20 +9,31 @@ use super::net::line;
 use super::text::Text;
 use crate::current::Current;
 use crate::error::Result;
+use crate::net::cursor::Cursor;
 use crate::net::inet::datagram::{self, Kind};
-use crate::net::inet::listing::{Family, Listing, Row, V4, V6};
+use crate::net::inet::listing::{Family, Listing, Name, Place, Row, V4, V6};
 use crate::net::inet::ports::time_waits;
 use crate::net::inet::tcp;
 use crate::net::netlink::endpoint as netlink;
-use crate::net::registry::PARTS;
 use crate::net::unix::listing as unix;
 use crate::net::{Type, counters, packet};
+
+/// How far a text about sockets was made: which were told of or counted, and how many.
+#[derive(Default)]
+pub(super) struct SocketsSoFar {
+    inet: Place,
+    others: Cursor<u64>,
+    counts: [usize; 3],
+}
 
 /// What the protocols have counted: each protocol has a line with names and one with numbers. What nothing here counts is not named.
 pub(super) fn snmp(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
     use counters::{
         ICMP_LIMITED, IP_V4, TCP_ACTIVE, TCP_BROKEN, TCP_FAILED, TCP_IN, TCP_OUT, TCP_PASSIVE, TCP_WRONG, UDP_V4,
     };
+    // TCP_ESTABLISHED and TCP_CLOSE_WAIT.
+    let is_established = |name: Name| name.row(cx).is_some_and(|row| matches!(row.state, 1 | 8));
+    let Some([established]) = count(text, [Listing::Tcp], is_established) else { return Ok(()) };
     line(text, "Ip: Forwarding DefaultTTL InReceives InHdrErrors InAddrErrors ForwDatagrams InDelivers OutRequests")?;
     text.add(format_args!(
         "Ip: 2 64 {} {} {} 0 {} {}\n",
@@ -43,7 +54,7 @@ pub(super) fn snmp(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) ->
         TCP_PASSIVE.get(),
         TCP_FAILED.get(),
         TCP_BROKEN.get(),
-        established(cx),
+        established,
         TCP_IN.get(),
         TCP_OUT.get(),
         TCP_WRONG.get()
@@ -99,54 +110,53 @@ pub(super) fn netstat(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx
     Ok(())
 }
 
-/// How many connections there are.
-fn established(cx: &Cx) -> usize {
-    /// TCP_ESTABLISHED and TCP_CLOSE_WAIT.
-    const ESTABLISHED: [u8; 2] = [1, 8];
-    let of_part = |part| {
-        let rows = [V4, V6].map(|family| Listing::Tcp.part(part, family, cx));
-        rows.iter().flatten().filter(|row| ESTABLISHED.contains(&row.state)).count()
-    };
-    (0..Listing::Tcp.parts()).map(of_part).sum()
-}
+/// Which sockets are counted.
+const COUNTED: [Listing; 3] = [Listing::Tcp, Listing::Datagram(Kind::Udp), Listing::Datagram(Kind::Raw)];
 
 /// How many sockets there are of each kind that are found by others, and how many pages they have: none that are counted.
 pub(super) fn socket_counts(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    let Some([tcp, udp, raw]) = count(text, COUNTED, |name| name.family(cx) == Some(V4)) else { return Ok(()) };
     let used =
         tcp::count() + datagram::count() + unix::SOCKETS.count() + netlink::SOCKETS.count() + packet::SOCKETS.count();
-    let count = |listing: Listing| count(listing, V4, cx);
     text.add(format_args!("sockets: used {used}\n"));
-    text.add(format_args!(
-        "TCP: inuse {} orphan 0 tw {} alloc {} mem 0\n",
-        count(Listing::Tcp),
-        time_waits(),
-        tcp::count()
-    ));
-    text.add(format_args!("UDP: inuse {} mem 0\nUDPLITE: inuse 0\n", count(Listing::Datagram(Kind::Udp))));
-    text.add(format_args!("RAW: inuse {}\nFRAG: inuse 0 memory 0\n", count(Listing::Datagram(Kind::Raw))));
+    text.add(format_args!("TCP: inuse {tcp} orphan 0 tw {} alloc {} mem 0\n", time_waits(), tcp::count()));
+    text.add(format_args!("UDP: inuse {udp} mem 0\nUDPLITE: inuse 0\n"));
+    text.add(format_args!("RAW: inuse {raw}\nFRAG: inuse 0 memory 0\n"));
     Ok(())
 }
 
 pub(super) fn socket_counts_v6(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
-    let count = |listing: Listing| count(listing, V6, cx);
-    text.add(format_args!("TCP6: inuse {}\n", count(Listing::Tcp)));
-    text.add(format_args!("UDP6: inuse {}\nUDPLITE6: inuse 0\n", count(Listing::Datagram(Kind::Udp))));
-    text.add(format_args!("RAW6: inuse {}\nFRAG6: inuse 0 memory 0\n", count(Listing::Datagram(Kind::Raw))));
+    let Some([tcp, udp, raw]) = count(text, COUNTED, |name| name.family(cx) == Some(V6)) else { return Ok(()) };
+    text.add(format_args!("TCP6: inuse {tcp}\n"));
+    text.add(format_args!("UDP6: inuse {udp}\nUDPLITE6: inuse 0\n"));
+    text.add(format_args!("RAW6: inuse {raw}\nFRAG6: inuse 0 memory 0\n"));
     Ok(())
 }
 
-/// How many sockets of a kind are found by others.
-fn count(listing: Listing, family: Family, cx: &Cx) -> usize {
-    (0..listing.parts()).map(|part| listing.count(part, family, cx)).sum()
+/// How many sockets of each list are wanted; `None`: the text goes on counting when it is made further.
+fn count<const N: usize>(
+    text: &mut Text,
+    listings: [Listing; N],
+    is_wanted: impl Fn(Name) -> bool,
+) -> Option<[usize; N]> {
+    for (at, listing) in listings.into_iter().enumerate().skip(text.part() as usize) {
+        while let Some(name) = listing.next(&mut text.sockets.inet) {
+            text.sockets.counts[at] += usize::from(is_wanted(name));
+            if text.ends_part(at as u64) {
+                return None;
+            }
+        }
+        text.sockets.inet = Place::default();
+    }
+    text.sockets.counts.first_chunk().copied()
 }
 
 pub(super) fn unix_sockets(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
-    let first = text.part() as usize;
-    if first == 0 {
+    if text.part() == 0 {
         line(text, "Num       RefCount Protocol Flags    Type St Inode Path")?;
     }
-    for part in first..PARTS {
-        for row in unix::SOCKETS.part(part).into_iter().filter_map(|name| unix::row(name, cx)) {
+    while let Some(name) = unix::SOCKETS.next(&mut text.sockets.others) {
+        if let Some(row) = unix::row(name, cx) {
             // SS_UNCONNECTED and SS_CONNECTED; __SO_ACCEPTCON.
             let (state, flags) = match row.state {
                 unix::State::Unconnected => (1, 0),
@@ -159,13 +169,13 @@ pub(super) fn unix_sockets(text: &mut Text, _target: &Target, _me: &Current, cx:
                 text.add_bytes(b" ");
                 let is_abstract = name.first() == Some(&0);
                 let end = if is_abstract { name.len() } else { name.len().saturating_sub(1) };
-                let shown: alloc::vec::Vec<u8> =
-                    name[..end].iter().map(|&byte| if byte == 0 { b'@' } else { byte }).collect();
-                text.add_bytes(&shown);
+                for &byte in &name[..end] {
+                    text.add_bytes(&[if byte == 0 { b'@' } else { byte }]);
+                }
             }
             text.add_bytes(b"\n");
         }
-        if part + 1 < PARTS && text.ends_part(part as u64 + 1) {
+        if text.ends_part(1) {
             return Ok(());
         }
     }
@@ -173,12 +183,11 @@ pub(super) fn unix_sockets(text: &mut Text, _target: &Target, _me: &Current, cx:
 }
 
 pub(super) fn packet_sockets(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
-    let first = text.part() as usize;
-    if first == 0 {
+    if text.part() == 0 {
         line(text, "sk               RefCnt Type Proto  Iface R Rmem   User   Inode")?;
     }
-    for part in first..PARTS {
-        for endpoint in packet::SOCKETS.part(part).iter().filter_map(|name| name.upgrade(cx).ok()) {
+    while let Some(name) = packet::SOCKETS.next(&mut text.sockets.others) {
+        if let Ok(endpoint) = name.upgrade(cx) {
             let told = endpoint.told(cx);
             text.add(format_args!(
                 "0000000000000000 3      {:<4} {:04x}   {:<5} {} {:<6} {:<6} {:<6}\n",
@@ -191,7 +200,7 @@ pub(super) fn packet_sockets(text: &mut Text, _target: &Target, _me: &Current, c
                 endpoint.inode.load(Ordering::Relaxed)
             ));
         }
-        if part + 1 < PARTS && text.ends_part(part as u64 + 1) {
+        if text.ends_part(1) {
             return Ok(());
         }
     }
@@ -199,12 +208,11 @@ pub(super) fn packet_sockets(text: &mut Text, _target: &Target, _me: &Current, c
 }
 
 pub(super) fn netlink_sockets(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
-    let first = text.part() as usize;
-    if first == 0 {
+    if text.part() == 0 {
         line(text, "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode")?;
     }
-    for part in first..PARTS {
-        for endpoint in netlink::SOCKETS.part(part).iter().filter_map(|name| name.upgrade(cx).ok()) {
+    while let Some(name) = netlink::SOCKETS.next(&mut text.sockets.others) {
+        if let Ok(endpoint) = name.upgrade(cx) {
             let told = endpoint.told(cx);
             text.add(format_args!(
                 "0000000000000000 {:<3} {:<10} {:08x} {:<8} {:<8} {:<5} {:<8} {:<8} {:<8}\n",
@@ -219,7 +227,7 @@ pub(super) fn netlink_sockets(text: &mut Text, _target: &Target, _me: &Current, 
                 endpoint.inode.load(Ordering::Relaxed)
             ));
         }
-        if part + 1 < PARTS && text.ends_part(part as u64 + 1) {
+        if text.ends_part(1) {
             return Ok(());
         }
     }
@@ -237,19 +245,24 @@ fn line_len(listing: Listing, family: Family) -> usize {
 }
 
 pub(super) fn sockets(text: &mut Text, listing: Listing, family: Family, cx: &Cx) -> Result<()> {
-    let first = text.part() as usize;
-    if first == 0 {
+    if text.part() == 0 {
         head(text, listing, family);
     }
-    for part in first..listing.parts() {
-        for (index, row) in listing.part(part, family, cx).iter().enumerate() {
-            socket(text, listing, family, part * 64 + index, row);
+    while let Some(name) = listing.next(&mut text.sockets.inet) {
+        if let Some(row) = name.row(cx).filter(|row| row.family == family) {
+            socket(text, listing, &row);
         }
-        if part + 1 < listing.parts() && text.ends_part(part as u64 + 1) {
+        if text.ends_part(1) {
             return Ok(());
         }
     }
     Ok(())
+}
+
+/// Ends a line that began at `start`, with spaces up to the length of all lines.
+fn end_line(text: &mut Text, start: usize, listing: Listing, family: Family) {
+    let missing = line_len(listing, family).saturating_sub(text.len() - start);
+    text.add(format_args!("{:missing$}\n", ""));
 }
 
 fn head(text: &mut Text, listing: Listing, family: Family) {
@@ -258,27 +271,26 @@ fn head(text: &mut Text, listing: Listing, family: Family) {
     let slot = if listing == Listing::Datagram(Kind::Udp) && family == V4 { "   sl" } else { "  sl" };
     let end = if listing == Listing::Tcp { "" } else { " ref pointer drops" };
     let rest = "st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode";
-    let line = alloc::format!("{slot}  {columns} {rest}{end}");
-    let width = line_len(listing, family);
-    text.add(format_args!("{line:<width$}\n"));
+    let start = text.len();
+    text.add(format_args!("{slot}  {columns} {rest}{end}"));
+    end_line(text, start, listing, family);
 }
 
-fn socket(text: &mut Text, listing: Listing, family: Family, number: usize, row: &Row) {
-    use core::fmt::Write;
-    let mut line = alloc::string::String::new();
-    let words =
-        |words: &[u32]| words.iter().map(|word| alloc::format!("{word:08X}")).collect::<alloc::string::String>();
-    let (local, remote) = (words(&row.local), words(&row.remote));
-    let [port, other] = row.ports;
+fn socket(text: &mut Text, listing: Listing, row: &Row) {
+    let start = text.len();
+    let number = text.sockets.counts[0];
+    text.sockets.counts[0] += 1;
     let width = if listing == Listing::Tcp { 4 } else { 5 };
+    text.add(format_args!("{number:>width$}:"));
+    for (address, port) in [&row.local, &row.remote].into_iter().zip(row.ports) {
+        text.add_bytes(b" ");
+        for word in &address[..row.family.words()] {
+            text.add(format_args!("{word:08X}"));
+        }
+        text.add(format_args!(":{port:04X}"));
+    }
     let (state, waiting, user, inode) = (row.state, row.waiting, row.user, row.inode);
-    // A text of its own cannot fail.
-    _ = write!(
-        line,
-        "{number:>width$}: {local}:{port:04X} {remote}:{other:04X} {state:02X} 00000000:{waiting:08X} 00:00000000 00000000 {user:>5}        0 {inode}"
-    );
     let end = if listing == Listing::Tcp { " 1 0000000000000000 100 0 0 10 0" } else { " 2 0000000000000000 0" };
-    line.push_str(end);
-    let width = line_len(listing, family);
-    text.add(format_args!("{line:<width$}\n"));
+    text.add(format_args!(" {state:02X} 00000000:{waiting:08X} 00:00000000 00000000 {user:>5}        0 {inode}{end}"));
+    end_line(text, start, listing, row.family);
 }

@@ -8,6 +8,7 @@ use frame::Cx;
 use frame::mm::{Reader, Writer};
 use refs::{SpinLock, Waker, WeakRc};
 
+use super::net_sockets::SocketsSoFar;
 use super::{Change, Show, Target};
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -24,6 +25,8 @@ pub struct Text {
     lacks_memory: bool,
     /// Where the next part begins, if there is one; 0 at first. What it counts is known to who makes the text.
     next_part: Option<u64>,
+    /// How far a list of sockets was made, where it is one.
+    pub(super) sockets: SocketsSoFar,
     time_slice: TimeSlice,
 }
 
@@ -250,6 +253,10 @@ impl File for MountsFile {
         Held::File
     }
 
+    fn kernel_bytes(&self, cx: &Cx) -> usize {
+        self.text.kernel_bytes(cx)
+    }
+
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         self.text.read(offset, to, me, cx)
     }
@@ -309,6 +316,11 @@ impl File for TextFile {
 
     fn class(&self) -> Held {
         Held::File
+    }
+
+    fn kernel_bytes(&self, cx: &Cx) -> usize {
+        let making = self.making.lock(cx).as_ref().map_or(0, |text| text.bytes.capacity());
+        512 + self.text.lock(cx).capacity() + making
     }
 
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {

@@ -6,24 +6,14 @@ use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use linux_raw_sys::net;
-use refs::WeakRc;
 
 use super::address::{Address, Version};
 use super::datagram::{self, Kind};
-use super::listing::Listing;
+use super::listing::{Listing, Name};
 use super::options::MOST_BUFFER;
 use super::settings::Settings;
 use super::tcp;
 use crate::net::Shutdown;
-
-/// A socket that is told of, by name.
-#[derive(Clone, Copy)]
-pub enum Name {
-    /// A listener or a connection.
-    Tcp(WeakRc<tcp::Endpoint>),
-    /// A socket of messages.
-    Datagram(WeakRc<datagram::Endpoint>),
-}
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,14 +67,6 @@ fn end(address: Address) -> End {
 }
 
 impl Listing {
-    /// The sockets of one of its parts.
-    pub fn names(self, part: usize) -> Vec<Name> {
-        match self {
-            Listing::Tcp => tcp::of_part(part).into_iter().map(Name::Tcp).collect(),
-            Listing::Datagram(kind) => datagram::of_part(kind, part).into_iter().map(Name::Datagram).collect(),
-        }
-    }
-
     /// The socket with these ends, if there is one.
     pub fn find(self, local: End, remote: End) -> Option<Name> {
         let (local, remote) =

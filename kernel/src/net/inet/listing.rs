@@ -1,6 +1,5 @@
-//! The sockets that there are, for procfs: some at a time.
+//! The sockets that there are, for procfs and sock_diag(7): one after another.
 
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -8,14 +7,34 @@ use refs::WeakRc;
 
 use super::address::{Address, Version, as_v6};
 use super::datagram::{self, Kind};
+use super::ports::PortCursor;
 use super::tcp;
+use crate::net::cursor::Cursor;
 
-/// A socket.
+/// A socket, by name.
+#[derive(Clone, Copy)]
+pub enum Name {
+    /// A listener or a connection.
+    Tcp(WeakRc<tcp::Endpoint>),
+    /// A socket of messages.
+    Datagram(WeakRc<datagram::Endpoint>),
+}
+
+/// How far a list was gone through.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place {
+    ports: PortCursor,
+    connections: Cursor<(Address, Address)>,
+}
+
+/// What procfs tells of a socket.
 pub struct Row {
-    /// Its address, and that of its peer, as 32-bit words of the machine: one for IPv4, four for IPv6.
-    pub local: Vec<u32>,
+    /// Its family.
+    pub family: Family,
+    /// Its address, and that of its peer, as 32-bit words of the machine: of IPv4 the first one only ([`Family::words`]).
+    pub local: [u32; 4],
     /// Likewise.
-    pub remote: Vec<u32>,
+    pub remote: [u32; 4],
     /// Its port, and its peer's.
     pub ports: [u16; 2],
     /// The state of its connection.
@@ -46,93 +65,75 @@ pub const V4: Family = Family(Version::V4);
 /// AF_INET6.
 pub const V6: Family = Family(Version::V6);
 
-fn words(version: Version, address: Address) -> Vec<u32> {
+impl Family {
+    /// How many words an address has.
+    pub fn words(self) -> usize {
+        match self.0 {
+            Version::V4 => 1,
+            Version::V6 => 4,
+        }
+    }
+}
+
+fn words(version: Version, address: Address) -> [u32; 4] {
     let octets = as_v6(address.ip).octets();
     let skipped = if version == Version::V4 { 12 } else { 0 };
-    octets[skipped..].chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]])).collect()
+    let mut words = [0; 4];
+    for (word, bytes) in words.iter_mut().zip(octets[skipped..].chunks_exact(4)) {
+        *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    }
+    words
 }
 
 impl Listing {
-    /// How many parts the list has.
-    pub fn parts(self) -> usize {
+    /// The next socket.
+    pub fn next(self, place: &mut Place) -> Option<Name> {
         match self {
-            Listing::Tcp => tcp::PARTS,
-            Listing::Datagram(_) => datagram::PARTS,
-        }
-    }
-
-    /// How many sockets of a family are in one of its parts.
-    pub fn count(self, part: usize, family: Family, cx: &Cx) -> usize {
-        match self {
-            Listing::Tcp => {
-                let is_it = |name: &WeakRc<tcp::Endpoint>| name.upgrade(cx).is_ok_and(|one| one.version == family.0);
-                tcp::of_part(part).iter().filter(|name| is_it(name)).count()
-            }
-            Listing::Datagram(kind) => {
-                let is_it =
-                    |name: &WeakRc<datagram::Endpoint>| name.upgrade(cx).is_ok_and(|one| one.version == family.0);
-                datagram::of_part(kind, part).iter().filter(|name| is_it(name)).count()
-            }
-        }
-    }
-
-    /// One of its parts.
-    pub fn part(self, part: usize, family: Family, cx: &Cx) -> Vec<Row> {
-        match self {
-            Listing::Tcp => rows(&tcp::of_part(part), family, cx, |endpoint: &tcp::Endpoint, cx| {
-                let (state, local, remote) = endpoint.tcp_state(cx);
-                (
-                    endpoint.version,
-                    local,
-                    remote,
-                    state as u8,
-                    endpoint.waiting(cx),
-                    endpoint.user(cx),
-                    endpoint.inode.load(Ordering::Relaxed),
-                )
-            }),
-            Listing::Datagram(kind) => {
-                rows(&datagram::of_part(kind, part), family, cx, |endpoint: &datagram::Endpoint, cx| {
-                    let (local, remote, waiting) = endpoint.addresses(cx);
-                    // As on Linux, which tells these states by the names of TCP's.
-                    let state = if remote.is_some() { tcp::TcpState::Established } else { tcp::TcpState::Close };
-                    (
-                        endpoint.version,
-                        local,
-                        remote,
-                        state as u8,
-                        waiting,
-                        endpoint.user(cx),
-                        endpoint.inode.load(Ordering::Relaxed),
-                    )
-                })
-            }
+            Listing::Tcp => tcp::next_listener(&mut place.ports)
+                .or_else(|| tcp::next_connection(&mut place.connections))
+                .map(Name::Tcp),
+            Listing::Datagram(kind) => datagram::next(kind, &mut place.ports).map(Name::Datagram),
         }
     }
 }
 
-fn rows<T: Send + Sync + 'static>(
-    names: &[WeakRc<T>],
-    family: Family,
-    cx: &Cx,
-    of: impl Fn(&T, &Cx) -> (Version, Address, Option<Address>, u8, usize, u32, u64),
-) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for endpoint in names.iter().filter_map(|name| name.upgrade(cx).ok()) {
-        let (version, local, remote, state, waiting, user, inode) = of(&endpoint, cx);
-        let remote = remote.unwrap_or(version.unbound());
-        if version == family.0 && rows.try_reserve(1).is_ok() {
-            let ports = [local.port, remote.port];
-            rows.push(Row {
-                local: words(version, local),
-                remote: words(version, remote),
-                ports,
-                state,
-                waiting,
-                user,
-                inode,
-            });
-        }
+impl Name {
+    /// Its family; `None` if it is gone.
+    pub fn family(self, cx: &Cx) -> Option<Family> {
+        Some(Family(match self {
+            Name::Tcp(name) => name.upgrade(cx).ok()?.version,
+            Name::Datagram(name) => name.upgrade(cx).ok()?.version,
+        }))
     }
-    rows
+
+    /// What procfs tells of it; `None` if it is gone.
+    pub fn row(self, cx: &Cx) -> Option<Row> {
+        let (version, local, remote, state, waiting, user, inode) = match self {
+            Name::Tcp(name) => {
+                let endpoint = name.upgrade(cx).ok()?;
+                let (state, local, remote) = endpoint.tcp_state(cx);
+                let inode = endpoint.inode.load(Ordering::Relaxed);
+                (endpoint.version, local, remote, state, endpoint.waiting(cx), endpoint.user(cx), inode)
+            }
+            Name::Datagram(name) => {
+                let endpoint = name.upgrade(cx).ok()?;
+                let (local, remote, waiting) = endpoint.addresses(cx);
+                // As on Linux, which tells these states by the names of TCP's.
+                let state = if remote.is_some() { tcp::TcpState::Established } else { tcp::TcpState::Close };
+                let inode = endpoint.inode.load(Ordering::Relaxed);
+                (endpoint.version, local, remote, state, waiting, endpoint.user(cx), inode)
+            }
+        };
+        let remote = remote.unwrap_or(version.unbound());
+        Some(Row {
+            family: Family(version),
+            local: words(version, local),
+            remote: words(version, remote),
+            ports: [local.port, remote.port],
+            state: state as u8,
+            waiting,
+            user,
+            inode,
+        })
+    }
 }

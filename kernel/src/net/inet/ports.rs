@@ -23,6 +23,7 @@ use refs::{SpinLock, WeakRc};
 use super::address::Address;
 use crate::drivers::random;
 use crate::error::{Errno, Result};
+use crate::net::cursor::Cursor;
 use crate::sysctl::Tunable;
 
 /// The first and the last of the ports that sockets get which ask for none, in one word.
@@ -36,7 +37,7 @@ const MOST_TIME_WAITS: usize = 16_384;
 /// So many are looked at for being over when one comes.
 const ENDED_AT_A_TIME: usize = 4;
 /// How many tables there are.
-pub const TABLES: usize = 64;
+const TABLES: usize = 64;
 const WORDS: usize = 1024;
 
 static TIME_WAITS: AtomicUsize = AtomicUsize::new(0);
@@ -135,6 +136,8 @@ impl Users {
 
 /// A socket that is found at a port.
 struct Reachable<T: 'static> {
+    /// Its number among those of the port, for those who list them: the later it came, the higher.
+    serial: u64,
     key: Key,
     /// It is reached from there only.
     remote: Option<Address>,
@@ -155,6 +158,7 @@ impl<T: 'static> Reachable<T> {
 
 struct Port<T: 'static> {
     users: Vec<Users>,
+    /// The last that came is the first.
     reachable: Vec<Reachable<T>>,
 }
 
@@ -189,6 +193,9 @@ impl<T: 'static> Port<T> {
         }
     }
 }
+
+/// How far those were listed who are found at ports: up to a port, and a number among those of it.
+pub type PortCursor = Cursor<(u16, u64)>;
 
 type Table<T> = SpinLock<BTreeMap<u16, Port<T>>>;
 
@@ -339,10 +346,18 @@ impl<T: Send + Sync> Ports<T> {
         })
     }
 
-    /// The sockets that are found in one of the [`TABLES`].
-    pub fn reachable(&self, table: usize) -> Vec<WeakRc<T>> {
-        let Some(table) = self.tables.get(table) else { return Vec::new() };
-        table.with(|table| table.values().flat_map(|port| &port.reachable).map(|one| one.owner).collect())
+    /// The next socket that is found at a port, for one who lists them.
+    pub fn next(&self, cursor: &mut PortCursor) -> Option<WeakRc<T>> {
+        cursor.next(TABLES, |table, last| {
+            self.tables[table].with(|table| {
+                let start = last.map_or(0, |(port, _)| port);
+                table.range(start..).find_map(|(port, entry)| {
+                    let told = last.filter(|(told, _)| told == port);
+                    let at = told.map_or(0, |(_, serial)| entry.reachable.partition_point(|one| one.serial >= serial));
+                    entry.reachable.get(at).map(|one| ((*port, one.serial), one.owner))
+                })
+            })
+        })
     }
 }
 
@@ -393,13 +408,19 @@ impl<T: Send + Sync> Bound<T> {
     }
 
     /// Has `owner` found at the port by what comes from `remote`, or from anybody.
-    pub fn reach(&self, owner: WeakRc<T>, remote: Option<Address>) {
+    ///
+    /// # Errors
+    /// ENOMEM: it is not found there. One that was found there before always is.
+    pub fn reach(&self, owner: WeakRc<T>, remote: Option<Address>) -> Result<()> {
         self.ports.table(self.port).with(|table| {
             let reachable = &mut table.entry(self.port).or_insert(Port::EMPTY).reachable;
             reachable.retain(|one| one.owner != owner);
+            reachable.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
             // Of several who reuse an address the last one is reached.
-            reachable.insert(0, Reachable { key: self.key, remote, owner });
-        });
+            let serial = reachable.first().map_or(0, |one| one.serial) + 1;
+            reachable.insert(0, Reachable { serial, key: self.key, remote, owner });
+            Ok(())
+        })
     }
 
     /// Has it not found any more.

@@ -13,7 +13,7 @@ use super::message::{Asker, Header, Message, NLM_F_MULTI, NLMSG_DONE, Request};
 /// The most bytes of several messages: readers have had room for so many ever since (4 KiB, less what Linux needs beside them).
 const PIECE: usize = 3776;
 /// So many things are looked at for one piece.
-const LOOKS: usize = 256;
+const LOOKS: usize = 64;
 
 /// What comes next in a dump.
 pub enum Next {
@@ -39,36 +39,6 @@ impl<I: Iterator<Item = Vec<u8>> + Send> Dump for Listed<I> {
         self.0.next().map_or(Next::End, Next::Message)
     }
 }
-
-/// What the parts of a [`Registry`](crate::net::registry::Registry) or of another table hold, one after another.
-pub struct Parts<T> {
-    part: usize,
-    count: usize,
-    items: alloc::vec::IntoIter<T>,
-}
-
-impl<T> Parts<T> {
-    /// Those of so many parts.
-    pub fn new(count: usize) -> Self {
-        Parts { part: 0, count, items: Vec::new().into_iter() }
-    }
-
-    /// The next one: `Err` at the end, `Ok(None)` behind a part.
-    pub fn next(&mut self, of_part: impl FnOnce(usize) -> Vec<T>) -> Result<Option<T>, End> {
-        if let Some(item) = self.items.next() {
-            return Ok(Some(item));
-        }
-        if self.part == self.count {
-            return Err(End);
-        }
-        self.items = of_part(self.part).into_iter();
-        self.part += 1;
-        Ok(None)
-    }
-}
-
-/// There is nothing more.
-pub struct End;
 
 /// A dump with what its datagrams need.
 pub struct Dumping {
@@ -157,7 +127,7 @@ mod tests {
         impl Dump for Nothing {
             fn next(&mut self, _cx: &Cx) -> Next {
                 self.0 += 1;
-                if self.0 > 1000 { Next::End } else { Next::Skipped }
+                if self.0 > 250 { Next::End } else { Next::Skipped }
             }
         }
         assert_eq!(pieces(Box::new(Nothing(0))), [0, 0, 0, 20]);

@@ -10,7 +10,7 @@ use tcpip::ethernet::HEADER_BYTES;
 
 use super::ring::{self, Ring, Shape};
 use super::seen::{Checksum, Direction, Seen};
-use super::{enter, leave};
+use super::{Tap, Tapping};
 use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::net::filter::{self, Filter};
@@ -88,15 +88,21 @@ struct State {
     protocol: u16,
     /// 0: all devices.
     device: u32,
+    /// While it has a protocol.
+    tapping: Option<Tapping>,
     frames: VecDeque<Waiting>,
     used: usize,
     held: OfInbox,
     filter: Option<Filter>,
+    /// SO_LOCK_FILTER.
+    is_filter_locked: bool,
     ignores_outgoing: bool,
     user: u32,
     /// How many frames were seen and lost since somebody asked (PACKET_STATISTICS).
     seen: u32,
     lost: u32,
+    /// Somebody gives it a ring, or has.
+    claims_ring: bool,
     /// The ring's shape, and the next slot; the one before was lost.
     shape: Option<Shape>,
     slot: u32,
@@ -136,14 +142,17 @@ impl Endpoint {
             state: SpinLock::new(State {
                 protocol: 0,
                 device: 0,
+                tapping: None,
                 frames: VecDeque::new(),
                 used: 0,
                 held: OfInbox::of(payer),
                 filter: None,
+                is_filter_locked: false,
                 ignores_outgoing: false,
                 user,
                 seen: 0,
                 lost: 0,
+                claims_ring: false,
                 shape: None,
                 slot: 0,
                 some_were_lost: false,
@@ -165,30 +174,65 @@ impl Endpoint {
         Told { protocol: state.protocol, device: state.device, used: state.used, user: state.user, lost: state.lost }
     }
 
+    /// About how many bytes come back when it is closed.
+    pub fn kernel_bytes(&self, cx: &Cx) -> usize {
+        let state = self.state.lock(cx);
+        1024 + state.used + state.filter.as_ref().map_or(0, Filter::bytes) + self.ring.bytes()
+    }
+
     /// Receives frames of a protocol, 0: of none; from one device, 0: from all.
     ///
     /// # Errors
-    /// ENOBUFS: too many sockets receive frames.
+    /// ENOBUFS: too many sockets receive frames, or their filters are too long.
     pub fn bind(&self, protocol: u16, device: u32, cx: &Cx) -> Result<()> {
         let mut state = self.state.lock(cx);
-        if protocol != 0 {
-            enter(self.name, device, cx)?;
-        } else {
-            leave(self.name, cx);
+        let tap = self.tap(device, state.filter.as_ref());
+        match &state.tapping {
+            _ if protocol == 0 => state.tapping = None,
+            Some(tapping) => tapping.change(tap, cx)?,
+            None => state.tapping = Some(Tapping::new(tap, cx)?),
         }
         (state.protocol, state.device) = (protocol, device);
         Ok(())
     }
 
-    /// Has it receive only what a program wants.
-    pub fn set_filter(&self, filter: Option<Filter>, cx: &Cx) {
-        let old = core::mem::replace(&mut self.state.lock(cx).filter, filter);
-        drop(old);
+    fn tap(&self, device: u32, filter: Option<&Filter>) -> Tap {
+        Tap { endpoint: self.name, device, instructions: filter.map_or(0, Filter::instructions) }
     }
 
-    /// Whether it has a program for that.
-    pub fn has_filter(&self, cx: &Cx) -> bool {
-        self.state.lock(cx).filter.is_some()
+    /// Has it receive only what a program wants; without one, all again.
+    ///
+    /// # Errors
+    /// EPERM: that was locked. ENOENT: it has no program. ENOMEM: it is too long. ENOBUFS: those of all sockets are.
+    pub fn set_filter(&self, filter: Option<Filter>, cx: &Cx) -> Result<()> {
+        let old = {
+            let mut state = self.state.lock(cx);
+            if state.is_filter_locked {
+                return Err(Errno::EPERM);
+            }
+            if filter.is_none() && state.filter.is_none() {
+                return Err(Errno::ENOENT);
+            }
+            if filter.as_ref().is_some_and(|filter| filter.bytes() > filter::MOST_BYTES) {
+                return Err(Errno::ENOMEM);
+            }
+            if let Some(tapping) = &state.tapping {
+                tapping.change(self.tap(state.device, filter.as_ref()), cx)?;
+            }
+            core::mem::replace(&mut state.filter, filter)
+        };
+        drop(old);
+        Ok(())
+    }
+
+    /// Whether it keeps its program for ever (SO_LOCK_FILTER).
+    pub fn is_filter_locked(&self, cx: &Cx) -> bool {
+        self.state.lock(cx).is_filter_locked
+    }
+
+    /// It keeps its program for ever.
+    pub fn lock_filter(&self, cx: &Cx) {
+        self.state.lock(cx).is_filter_locked = true;
     }
 
     /// Whether frames that go are not for it (PACKET_IGNORE_OUTGOING).
@@ -209,10 +253,16 @@ impl Endpoint {
             return if shape.slots == 0 { Ok(()) } else { Err(Errno::EINVAL) };
         }
         shape.check()?;
-        self.ring.shape(&shape, cx)?;
+        if core::mem::replace(&mut self.state.lock(cx).claims_ring, true) {
+            return Err(Errno::EBUSY);
+        }
+        let outcome = self.ring.shape(&shape, cx);
         let mut state = self.state.lock(cx);
-        (state.shape, state.slot) = (Some(shape), 0);
-        Ok(())
+        match outcome {
+            Ok(()) => (state.shape, state.slot) = (Some(shape), 0),
+            Err(_) => state.claims_ring = false,
+        }
+        outcome
     }
 
     /// How many frames it has seen and how many were lost, since that was asked last.
@@ -341,9 +391,11 @@ impl Endpoint {
 
     /// It is about to be closed: it is shown nothing any more.
     pub fn close(&self, cx: &Cx) {
-        leave(self.name, cx);
-        let entered = self.state.lock(cx).entered.take();
-        drop(entered);
+        let over = {
+            let mut state = self.state.lock(cx);
+            (state.tapping.take(), state.entered.take())
+        };
+        drop(over);
         self.readable.wake_all();
     }
 }

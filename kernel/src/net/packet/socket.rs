@@ -105,7 +105,7 @@ impl Family for PacketFamily {
     }
 
     fn pair(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<[Box<dyn File>; 2]> {
-        self.create(kind, protocol, me, cx)?;
+        drop(self.create(kind, protocol, me, cx)?);
         Err(Errno::EOPNOTSUPP)
     }
 
@@ -390,23 +390,22 @@ impl Socket for PacketSocket {
                 return Err(Errno::EINVAL.into());
             }
             memory.read_into(value, &mut bytes)?;
+            if endpoint.is_filter_locked(cx) {
+                return Err(Errno::EPERM.into());
+            }
             let program = Program::read_from_bytes(&bytes).map_err(|_| Errno::EINVAL)?;
             let len = usize::from(program.len);
             if len == 0 || len > MOST_INSTRUCTIONS {
                 return Err(Errno::EINVAL.into());
             }
             let instructions = memory.read_slice(program.instructions.slice(len))?;
-            endpoint.set_filter(Some(Filter::new(instructions)?), cx);
-            return Ok(());
+            return Ok(endpoint.set_filter(Some(Filter::new(instructions)?), cx)?);
         }
         let [number] = words::<1>(value, memory)?;
         match name {
-            net::SO_DETACH_FILTER => {
-                if !endpoint.has_filter(cx) {
-                    return Err(Errno::ENOENT.into());
-                }
-                endpoint.set_filter(None, cx);
-            }
+            net::SO_DETACH_FILTER => endpoint.set_filter(None, cx)?,
+            net::SO_LOCK_FILTER if number != 0 => endpoint.lock_filter(cx),
+            net::SO_LOCK_FILTER if endpoint.is_filter_locked(cx) => return Err(Errno::EPERM.into()),
             net::SO_RCVBUF | net::SO_RCVBUFFORCE => {
                 let bytes = number.min(endpoint::DEFAULT_BUFFER).saturating_mul(2).max(2304);
                 endpoint.buffer.store(bytes, Ordering::Relaxed);
@@ -450,6 +449,7 @@ impl Socket for PacketSocket {
             (net::SOL_SOCKET, net::SO_ERROR | net::SO_ACCEPTCONN) => 0,
             (net::SOL_SOCKET, net::SO_SNDBUF) => endpoint::DEFAULT_BUFFER,
             (net::SOL_SOCKET, net::SO_RCVBUF) => endpoint.buffer.load(Ordering::Relaxed),
+            (net::SOL_SOCKET, net::SO_LOCK_FILTER) => endpoint.is_filter_locked(cx).into(),
             (net::SOL_SOCKET, net::SO_TIMESTAMP_OLD) => flag(WANTS_TIME),
             (net::SOL_SOCKET, net::SO_TIMESTAMPNS_OLD) => flag(WANTS_NANOSECONDS),
             (net::SOL_SOCKET, net::SO_COOKIE) => return Ok(endpoint.cookie.get().to_le_bytes().to_vec()),
@@ -477,8 +477,7 @@ impl File for PacketSocket {
     }
 
     fn kernel_bytes(&self, cx: &Cx) -> usize {
-        let endpoint = self.endpoint(cx);
-        1024 + endpoint.told(cx).used + endpoint.ring.bytes()
+        self.endpoint(cx).kernel_bytes(cx)
     }
 
     fn has_parts(&self) -> bool {

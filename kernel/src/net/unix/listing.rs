@@ -46,8 +46,6 @@ pub struct Row {
     pub cookie: u64,
     /// The number of its peer's inode; 0: nobody has accepted that yet.
     pub peer: Option<u64>,
-    /// The ends that wait to be accepted: the inodes of who has connected them.
-    pub waiting: Vec<u64>,
     /// How many bytes wait, or connections; how many bytes wait at its peer, or how many connections may wait.
     pub queues: [u32; 2],
     /// Which directions are ended.
@@ -59,27 +57,22 @@ pub struct Row {
 /// What is told of a socket; `None` if it is gone.
 pub fn row(name: Name, cx: &Cx) -> Option<Row> {
     let endpoint = name.upgrade(cx).ok()?;
-    let inode_of = |name: &Name| name.upgrade(cx).ok().map(|other| other.inode.load(Ordering::Relaxed));
-    let (state, address, shutdown, user, peer, backlog, connections) = {
+    let (state, address, shutdown, user, peer, connections) = {
         let state = endpoint.state.lock(cx);
-        let (what, peer, backlog, connections) = match &state.role {
-            Role::Connected(connected) => (State::Connected, Some(connected.peer), Vec::new(), [0; 2]),
+        let (what, peer, connections) = match &state.role {
+            Role::Connected(connected) => (State::Connected, Some(connected.peer), [0; 2]),
             Role::Listening(listener) => {
                 let connections = [listener.waiting().count() as u32, listener.backlog() as u32];
-                (State::Listening, None, listener.waiting().take(MOST_WAITING).collect(), connections)
+                (State::Listening, None, connections)
             }
-            Role::Init | Role::Connecting | Role::Closed => (State::Unconnected, None, Vec::new(), [0; 2]),
+            Role::Init | Role::Connecting | Role::Closed => (State::Unconnected, None, [0; 2]),
         };
-        (what, state.address.clone(), state.shutdown, state.credentials.uid, peer, backlog, connections)
+        (what, state.address.clone(), state.shutdown, state.credentials.uid, peer, connections)
     };
     let waits_at = |name: &Name| name.upgrade(cx).ok().map_or(0, |other| other.inbox.lock(cx).bytes() as u32);
     let queues = match state {
         State::Listening => connections,
         _ => [endpoint.inbox.lock(cx).bytes() as u32, peer.as_ref().map_or(0, waits_at)],
-    };
-    let connects = |name: &Name| {
-        let client = name.upgrade(cx).ok().and_then(|waiting| waiting.peer(cx));
-        client.as_ref().and_then(inode_of)
     };
     Some(Row {
         kind: match endpoint.kind {
@@ -91,10 +84,31 @@ pub fn row(name: Name, cx: &Cx) -> Option<Row> {
         name: address.as_ref().map(|address| Address::encode(Some(address)).split_off(2)),
         inode: endpoint.inode.load(Ordering::Relaxed),
         cookie: endpoint.cookie.get(),
-        peer: peer.as_ref().and_then(inode_of),
-        waiting: backlog.iter().filter_map(connects).collect(),
+        peer: peer.and_then(|peer| inode_of(peer, cx)),
         queues,
         shutdown,
         user,
     })
+}
+
+/// The inodes of those who wait to be accepted by a listener; as many as there is memory for.
+pub fn waiting(listener: Name, cx: &Cx) -> Vec<u32> {
+    let (mut backlog, mut inodes) = (Vec::new(), Vec::new());
+    if backlog.try_reserve_exact(MOST_WAITING).is_err() || inodes.try_reserve_exact(MOST_WAITING).is_err() {
+        return inodes;
+    }
+    if let Ok(endpoint) = listener.upgrade(cx)
+        && let Role::Listening(listener) = &endpoint.state.lock(cx).role
+    {
+        backlog.extend(listener.waiting().take(MOST_WAITING));
+    }
+    for waiting in backlog {
+        let client = waiting.upgrade(cx).ok().and_then(|waiting| waiting.peer(cx));
+        inodes.extend(client.and_then(|client| inode_of(client, cx)).map(|inode| inode as u32));
+    }
+    inodes
+}
+
+fn inode_of(name: Name, cx: &Cx) -> Option<u64> {
+    name.upgrade(cx).ok().map(|endpoint| endpoint.inode.load(Ordering::Relaxed))
 }

@@ -62,7 +62,7 @@ impl Endpoint {
             drop(state);
             return if is_chosen { Err(Errno::EINVAL) } else { Ok(local) };
         }
-        bound.reach(self.name, None);
+        bound.reach(self.name, None)?;
         state.local = Address { ip: bound.key().ip, port: bound.port() };
         state.bound = Some(bound);
         state.is_chosen = is_chosen;
@@ -104,7 +104,7 @@ impl Endpoint {
         state.remote = Some(to);
         state.error = None;
         if let Some(bound) = &state.bound {
-            bound.reach(self.name, Some(to).filter(|_| self.kind == Kind::Udp));
+            bound.reach(self.name, Some(to).filter(|_| self.kind == Kind::Udp))?;
         }
         Ok(())
     }
@@ -156,7 +156,8 @@ impl State {
     fn disconnect(&mut self, endpoint: &Endpoint, version: Version) -> Option<Bound<Endpoint>> {
         match &self.bound {
             Some(bound) if self.is_chosen => {
-                bound.reach(endpoint.name, None);
+                // It was found there before.
+                let _ = bound.reach(endpoint.name, None);
                 self.local = Address { ip: bound.key().ip, port: bound.port() };
                 None
             }

@@ -30,12 +30,10 @@ pub(super) use errors::{Lost, Reason, did_not_arrive};
 pub(super) use network::{control_came, datagram_came};
 pub use socket::DatagramSocket;
 
-use alloc::vec::Vec;
-
 use refs::WeakRc;
 
 use super::address::Address;
-use super::ports::{Ports, TABLES};
+use super::ports::{PortCursor, Ports};
 
 /// Who has which port of UDP.
 static UDP: Ports<Endpoint> = Ports::new();
@@ -44,15 +42,12 @@ static ECHO: Ports<Endpoint> = Ports::new();
 /// Who gets all messages of a protocol, whose number stands for a port.
 static RAW: Ports<Endpoint> = Ports::new();
 
-/// In so many parts all endpoints of a kind can be listed.
-pub const PARTS: usize = TABLES;
-
 /// The endpoint that is reached at the first of two addresses by what comes from the second.
 pub fn find(kind: Kind, local: Address, remote: Address) -> Option<WeakRc<Endpoint>> {
     kind.ports().find(local, remote)
 }
 
-/// The endpoints of a part.
-pub fn of_part(kind: Kind, part: usize) -> Vec<WeakRc<Endpoint>> {
-    kind.ports().reachable(part)
+/// The next endpoint of a kind.
+pub fn next(kind: Kind, cursor: &mut PortCursor) -> Option<WeakRc<Endpoint>> {
+    kind.ports().next(cursor)
 }

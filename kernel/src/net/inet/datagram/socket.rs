@@ -70,7 +70,7 @@ impl Endpoint {
         let settings = self.settings.lock(cx).clone();
         let mut state = self.state.lock(cx);
         let bound = self.kind.ports().join(protocol, state.key(&settings, 0))?;
-        bound.reach(self.name, None);
+        bound.reach(self.name, None)?;
         state.bound = Some(bound);
         Ok(())
     }

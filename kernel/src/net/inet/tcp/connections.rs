@@ -3,16 +3,17 @@
 //! Owner: the endpoint, with which it ends; its charge is a part of the endpoint's.
 
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
+use core::ops::Bound;
 
 use refs::{SpinLock, WeakRc};
 
 use super::Endpoint;
 use crate::error::{Errno, Result};
+use crate::net::cursor::Cursor;
 use crate::net::inet::address::Address;
 
 /// How many tables there are.
-pub const TABLES: usize = 64;
+const TABLES: usize = 64;
 
 type Table = SpinLock<BTreeMap<(Address, Address), WeakRc<Endpoint>>>;
 
@@ -57,7 +58,11 @@ pub fn find(local: Address, remote: Address) -> Option<WeakRc<Endpoint>> {
     table(&addresses).with(|table| table.get(&addresses).copied())
 }
 
-/// The connections of one of the [`TABLES`].
-pub fn of_table(number: usize) -> Vec<WeakRc<Endpoint>> {
-    CONNECTIONS.get(number).map_or(Vec::new(), |table| table.with(|table| table.values().copied().collect()))
+/// The next connection for one who lists them.
+pub fn next(cursor: &mut Cursor<(Address, Address)>) -> Option<WeakRc<Endpoint>> {
+    cursor.next(TABLES, |table, last| {
+        let start = last.map_or(Bound::Unbounded, Bound::Excluded);
+        CONNECTIONS[table]
+            .with(|table| table.range((start, Bound::Unbounded)).next().map(|(addresses, name)| (*addresses, *name)))
+    })
 }

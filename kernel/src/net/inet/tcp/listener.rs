@@ -96,7 +96,7 @@ impl Endpoint {
             (none, own) => *none = own,
         }
         let Some(bound) = &state.bound else { return Err(Errno::EADDRINUSE) };
-        bound.reach(self.name, None);
+        bound.reach(self.name, None)?;
         // It keeps its port from now on, whether it listens or not.
         state.is_chosen = true;
         state.begin_anew(self.version);

@@ -42,28 +42,26 @@ pub use endpoint::{Endpoint, TcpState, count};
 pub(super) use remote::{card_has_room, segment_came, start, too_big, unreachable};
 pub use socket::TcpSocket;
 
-use alloc::vec::Vec;
-
 use refs::WeakRc;
 
 use super::address::Address;
-use super::ports::{Ports, TABLES};
+use super::ports::{PortCursor, Ports};
+use crate::net::cursor::Cursor;
 
 /// Who has which port.
 static PORTS: Ports<Endpoint> = Ports::new();
-
-/// In so many parts all endpoints can be listed that listen or have a connection.
-pub const PARTS: usize = TABLES + connections::TABLES;
 
 /// The connection with these two ends, or the listener at the first where the second is none.
 pub fn find(local: Address, remote: Address) -> Option<WeakRc<Endpoint>> {
     if remote.port == 0 { PORTS.find(local, remote) } else { connections::find(local, remote) }
 }
 
-/// The endpoints of a part.
-pub fn of_part(part: usize) -> Vec<WeakRc<Endpoint>> {
-    match part.checked_sub(TABLES) {
-        None => PORTS.reachable(part),
-        Some(part) => connections::of_table(part),
-    }
+/// The next endpoint that listens.
+pub fn next_listener(cursor: &mut PortCursor) -> Option<WeakRc<Endpoint>> {
+    PORTS.next(cursor)
+}
+
+/// The next endpoint that has a connection.
+pub fn next_connection(cursor: &mut Cursor<(Address, Address)>) -> Option<WeakRc<Endpoint>> {
+    connections::next(cursor)
 }

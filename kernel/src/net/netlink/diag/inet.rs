@@ -12,10 +12,10 @@ use super::filter::Filter;
 use super::{BY_FAMILY, is_meant, memory, shutdown_bits, word};
 use crate::error::Errno;
 use crate::net::inet::datagram::Kind;
-use crate::net::inet::diag::{Details, End, Name};
-use crate::net::inet::listing::Listing;
+use crate::net::inet::diag::{Details, End};
+use crate::net::inet::listing::{Listing, Name, Place};
 use crate::net::netlink::Answer;
-use crate::net::netlink::dump::{Dump, Next, Parts};
+use crate::net::netlink::dump::{Dump, Next};
 use crate::net::netlink::message::{Asker, Message, NLM_F_MULTI, Refusal, Request};
 
 /// `struct inet_diag_req_v2`, and where in it is what.
@@ -90,8 +90,8 @@ pub fn answer(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
         is_administrator,
     };
     if request.is_dump() {
-        let parts = Parts::new(listing.parts());
-        return Ok(Answer::Dump(Box::new(Sockets { wanted, parts, header: request.header, asker: request.asker })));
+        let place = Place::default();
+        return Ok(Answer::Dump(Box::new(Sockets { wanted, place, header: request.header, asker: request.asker })));
     }
     let ip = |at: usize| address(&head[at..at + 16], wanted.family);
     let local = End { ip: ip(ID + 4), port: wanted.ports[0] };
@@ -118,16 +118,15 @@ fn address(bytes: &[u8], family: u32) -> IpAddr {
 /// The sockets that are wanted.
 struct Sockets {
     wanted: Wanted,
-    parts: Parts<Name>,
+    place: Place,
     header: super::super::message::Header,
     asker: Asker,
 }
 
 impl Dump for Sockets {
     fn next(&mut self, cx: &Cx) -> Next {
-        let listing = self.wanted.listing;
-        let Ok(name) = self.parts.next(|part| listing.names(part)) else { return Next::End };
-        let Some((name, details)) = name.and_then(|name| Some((name, name.details(cx)?))) else { return Next::Skipped };
+        let Some(name) = self.wanted.listing.next(&mut self.place) else { return Next::End };
+        let Some(details) = name.details(cx) else { return Next::Skipped };
         if !self.wanted.wants(&details) {
             return Next::Skipped;
         }

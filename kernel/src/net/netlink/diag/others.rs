@@ -5,18 +5,17 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
-use refs::WeakRc;
 use zerocopy::IntoBytes;
 
 use super::{AF_NETLINK, AF_PACKET, BY_FAMILY, memory, word};
 use crate::error::Errno;
 use crate::net::Type;
+use crate::net::cursor::Cursor;
 use crate::net::netlink::Answer;
-use crate::net::netlink::dump::{Dump, Next, Parts};
+use crate::net::netlink::dump::{Dump, Next};
 use crate::net::netlink::endpoint::{Endpoint, SOCKETS};
 use crate::net::netlink::message::{Asker, Header, Message, NLM_F_MULTI, Refusal, Request};
 use crate::net::packet;
-use crate::net::registry::PARTS;
 
 /// `struct netlink_diag_req`, `struct packet_diag_req`.
 const NETLINK_BYTES: usize = 20;
@@ -47,22 +46,22 @@ pub fn netlink(request: &Request<'_>) -> Result<Answer, Refusal> {
     }
     let head = request.head::<NETLINK_BYTES>();
     let (protocol, show) = (head[1], word(&head, 8));
-    let parts = Parts::new(PARTS);
-    Ok(Answer::Dump(Box::new(OfNetlink { protocol, show, parts, header: request.header, asker: request.asker })))
+    let cursor = Cursor::default();
+    Ok(Answer::Dump(Box::new(OfNetlink { protocol, show, cursor, header: request.header, asker: request.asker })))
 }
 
 struct OfNetlink {
     protocol: u8,
     show: u32,
-    parts: Parts<WeakRc<Endpoint>>,
+    cursor: Cursor<u64>,
     header: Header,
     asker: Asker,
 }
 
 impl Dump for OfNetlink {
     fn next(&mut self, cx: &Cx) -> Next {
-        let Ok(name) = self.parts.next(|part| SOCKETS.part(part)) else { return Next::End };
-        let Some(endpoint) = name.and_then(|name| name.upgrade(cx).ok()) else { return Next::Skipped };
+        let Some(name) = SOCKETS.next(&mut self.cursor) else { return Next::End };
+        let Ok(endpoint) = name.upgrade(cx) else { return Next::Skipped };
         let protocol = endpoint.protocol.number() as u8;
         if self.protocol != ALL_PROTOCOLS && self.protocol != protocol {
             return Next::Skipped;
@@ -105,21 +104,21 @@ pub fn packet(request: &Request<'_>) -> Result<Answer, Refusal> {
         return Err(Errno::EOPNOTSUPP.into());
     }
     let show = word(&head, 8);
-    let parts = Parts::new(PARTS);
-    Ok(Answer::Dump(Box::new(OfPacket { show, parts, header: request.header, asker: request.asker })))
+    let cursor = Cursor::default();
+    Ok(Answer::Dump(Box::new(OfPacket { show, cursor, header: request.header, asker: request.asker })))
 }
 
 struct OfPacket {
     show: u32,
-    parts: Parts<WeakRc<packet::Endpoint>>,
+    cursor: Cursor<u64>,
     header: Header,
     asker: Asker,
 }
 
 impl Dump for OfPacket {
     fn next(&mut self, cx: &Cx) -> Next {
-        let Ok(name) = self.parts.next(|part| packet::SOCKETS.part(part)) else { return Next::End };
-        let Some(endpoint) = name.and_then(|name| name.upgrade(cx).ok()) else { return Next::Skipped };
+        let Some(name) = packet::SOCKETS.next(&mut self.cursor) else { return Next::End };
+        let Ok(endpoint) = name.upgrade(cx) else { return Next::Skipped };
         let request = Request { header: self.header, body: &[], asker: self.asker };
         Next::Message(of_packet(&endpoint, self.show, &request, cx))
     }

@@ -8,10 +8,10 @@ use zerocopy::IntoBytes;
 
 use super::{BY_FAMILY, is_meant, memory, shutdown_bits, word};
 use crate::error::Errno;
+use crate::net::cursor::Cursor;
 use crate::net::netlink::Answer;
-use crate::net::netlink::dump::{Dump, Next, Parts};
+use crate::net::netlink::dump::{Dump, Next};
 use crate::net::netlink::message::{Asker, Header, Message, NLM_F_MULTI, Refusal, Request};
-use crate::net::registry::PARTS;
 use crate::net::unix::listing::{self, Name, Row, SOCKETS, State};
 
 /// `struct unix_diag_req`.
@@ -45,11 +45,11 @@ pub fn answer(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
     let head = request.head::<REQUEST_BYTES>();
     let (states, inode, show) = (word(&head, 4), word(&head, 8), word(&head, 12));
     if request.is_dump() {
-        let parts = Parts::new(PARTS);
+        let cursor = Cursor::default();
         return Ok(Answer::Dump(Box::new(Sockets {
             states,
             show,
-            parts,
+            cursor,
             header: request.header,
             asker: request.asker,
         })));
@@ -62,25 +62,25 @@ pub fn answer(request: &Request<'_>, cx: &Cx) -> Result<Answer, Refusal> {
     if !is_meant(row.cookie, [word(&head, 16), word(&head, 20)]) {
         return Err(Errno::ESTALE.into());
     }
-    Ok(Answer::Message(message(&row, show, request, 0)))
+    Ok(Answer::Message(message(name, &row, show, request, 0, cx)))
 }
 
 /// The sockets in these states.
 struct Sockets {
     states: u32,
     show: u32,
-    parts: Parts<Name>,
+    cursor: Cursor<u64>,
     header: Header,
     asker: Asker,
 }
 
 impl Dump for Sockets {
     fn next(&mut self, cx: &Cx) -> Next {
-        let Ok(name) = self.parts.next(|part| SOCKETS.part(part)) else { return Next::End };
-        let row = name.and_then(|name| listing::row(name, cx));
+        let Some(name) = SOCKETS.next(&mut self.cursor) else { return Next::End };
+        let row = listing::row(name, cx);
         let Some(row) = row.filter(|row| self.states & 1 << state(row) != 0) else { return Next::Skipped };
         let request = Request { header: self.header, body: &[], asker: self.asker };
-        Next::Message(message(&row, self.show, &request, NLM_F_MULTI))
+        Next::Message(message(name, &row, self.show, &request, NLM_F_MULTI, cx))
     }
 }
 
@@ -93,7 +93,7 @@ fn state(row: &Row) -> u8 {
     }
 }
 
-fn message(row: &Row, show: u32, request: &Request<'_>, flags: u16) -> Vec<u8> {
+fn message(name: Name, row: &Row, show: u32, request: &Request<'_>, flags: u16, cx: &Cx) -> Vec<u8> {
     const AF_UNIX: u8 = 1;
     let mut body = [0; 16];
     body[..3].copy_from_slice(&[AF_UNIX, row.kind, state(row)]);
@@ -101,15 +101,14 @@ fn message(row: &Row, show: u32, request: &Request<'_>, flags: u16) -> Vec<u8> {
     body[8..].copy_from_slice(&row.cookie.to_le_bytes());
     let asks = |bit: u32| show & bit != 0;
     let mut message = Message::new(request, BY_FAMILY, flags, &body);
-    if let Some(name) = row.name.as_ref().filter(|_| asks(SHOW_NAME)) {
-        message.add(NAME, name);
+    if let Some(address) = row.name.as_ref().filter(|_| asks(SHOW_NAME)) {
+        message.add(NAME, address);
     }
     if let Some(peer) = row.peer.filter(|_| asks(SHOW_PEER)) {
         message.add(PEER, &(peer as u32).to_le_bytes());
     }
     if asks(SHOW_WAITING) && row.state == State::Listening {
-        let inodes: Vec<u32> = row.waiting.iter().map(|inode| *inode as u32).collect();
-        message.add(WAITING, inodes.as_bytes());
+        message.add(WAITING, listing::waiting(name, cx).as_bytes());
     }
     if asks(SHOW_QUEUES) {
         message.add(QUEUES, row.queues.as_bytes());
