@@ -170,11 +170,6 @@ fn is_known(code: u16) -> bool {
 }
 
 impl Filter {
-    /// How many instructions it has: it takes as many steps at most.
-    pub fn instructions(&self) -> usize {
-        self.0.len()
-    }
-
     /// How many bytes it takes.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.0[..])
@@ -242,8 +237,8 @@ impl Filter {
         if ends { Ok(Filter(program)) } else { Err(Errno::EINVAL) }
     }
 
-    /// How many instructions it has.
-    pub fn len(&self) -> usize {
+    /// How many instructions it has: it takes as many steps at most.
+    pub fn instructions(&self) -> usize {
         self.0.len()
     }
 
