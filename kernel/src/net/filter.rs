@@ -11,6 +11,8 @@ use crate::error::{Errno, Result};
 
 /// The most instructions (BPF_MAXINSNS).
 pub const MOST_INSTRUCTIONS: usize = 4096;
+/// The most bytes of a socket's program (`net.core.optmem_max`).
+pub const MOST_BYTES: usize = 20_480;
 /// Words of memory.
 const WORDS: usize = 16;
 
@@ -168,6 +170,11 @@ fn is_known(code: u16) -> bool {
 }
 
 impl Filter {
+    /// How many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.0[..])
+    }
+
     /// A program, if it is one.
     ///
     /// # Errors
@@ -230,8 +237,8 @@ impl Filter {
         if ends { Ok(Filter(program)) } else { Err(Errno::EINVAL) }
     }
 
-    /// How many instructions it has.
-    pub fn len(&self) -> usize {
+    /// How many instructions it has: it takes as many steps at most.
+    pub fn instructions(&self) -> usize {
         self.0.len()
     }
 

@@ -12,7 +12,7 @@ pub mod counters;
 pub mod cursor;
 mod device_changes;
 pub mod devices;
-mod filter;
+pub mod filter;
 pub mod inet;
 pub mod interface;
 mod message;

@@ -35,6 +35,12 @@ int main(void)
     // Programs.
     INET("filter", ATTACH(fd, BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x800, 0, 1), BPF_STMT(BPF_RET | BPF_K, -1), BPF_STMT(BPF_RET | BPF_K, 0)));
     INET("filter-none", attach(fd, NULL, 0));
+    static struct sock_filter longest[4096];
+    for (int i = 0; i < 4096; i++)
+        longest[i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+    // How much a program may take is a setting (net.core.optmem_max).
+    CHECK_TRUE("filter-long", attach(fd, longest, 4096) == 0 || errno == ENOMEM);
+    INET("filter-too-long", attach(fd, longest, 4097));
     INET("filter-no-memory", attach(fd, (void *)16, 2));
     INET("filter-no-end", ATTACH(fd, BPF_STMT(BPF_LD | BPF_IMM, 1)));
     INET("filter-jumps-out", ATTACH(fd, BPF_STMT(BPF_JMP | BPF_JA, 1), BPF_STMT(BPF_RET | BPF_K, 0)));

@@ -8,6 +8,7 @@ use super::{Entry, What, directory, setting, text};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::net::filter::MOST_BYTES as MOST_FILTER_BYTES;
 use crate::net::inet::options::MOST_BUFFER;
 use crate::net::inet::ports::{FIRST_UNPRIVILEGED, ephemeral, set_ephemeral};
 use crate::net::inet::settings::{KEEP_COUNT_DEFAULT, KEEP_IDLE, KEEP_INTERVAL, SYN_COOKIES};
@@ -82,7 +83,7 @@ const CORE: &[Entry] = &[
     fixed!("rmem_default", MOST_BUFFER),
     fixed!("wmem_max", MOST_BUFFER),
     fixed!("wmem_default", MOST_BUFFER),
-    fixed!("optmem_max", 20_480),
+    fixed!("optmem_max", MOST_FILTER_BYTES),
     fixed!("netdev_max_backlog", 1000),
 ];
 

@@ -253,6 +253,10 @@ impl File for MountsFile {
         Held::File
     }
 
+    fn kernel_bytes(&self, cx: &Cx) -> usize {
+        self.text.kernel_bytes(cx)
+    }
+
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         self.text.read(offset, to, me, cx)
     }
@@ -312,6 +316,11 @@ impl File for TextFile {
 
     fn class(&self) -> Held {
         Held::File
+    }
+
+    fn kernel_bytes(&self, cx: &Cx) -> usize {
+        let making = self.making.lock(cx).as_ref().map_or(0, |text| text.bytes.capacity());
+        512 + self.text.lock(cx).capacity() + making
     }
 
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {

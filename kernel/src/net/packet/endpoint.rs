@@ -171,6 +171,12 @@ impl Endpoint {
         Told { protocol: state.protocol, device: state.device, used: state.used, user: state.user, lost: state.lost }
     }
 
+    /// About how many bytes come back when it is closed.
+    pub fn kernel_bytes(&self, cx: &Cx) -> usize {
+        let state = self.state.lock(cx);
+        1024 + state.used + state.filter.as_ref().map_or(0, Filter::bytes) + self.ring.bytes()
+    }
+
     /// Receives frames of a protocol, 0: of none; from one device, 0: from all.
     ///
     /// # Errors
@@ -189,7 +195,7 @@ impl Endpoint {
     /// Has it receive only what a program wants; without one, all again.
     ///
     /// # Errors
-    /// EPERM: that was locked. ENOENT: it has no program.
+    /// EPERM: that was locked. ENOENT: it has no program. ENOMEM: it is too long.
     pub fn set_filter(&self, filter: Option<Filter>, cx: &Cx) -> Result<()> {
         let old = {
             let mut state = self.state.lock(cx);
@@ -198,6 +204,9 @@ impl Endpoint {
             }
             if filter.is_none() && state.filter.is_none() {
                 return Err(Errno::ENOENT);
+            }
+            if filter.as_ref().is_some_and(|filter| filter.bytes() > filter::MOST_BYTES) {
+                return Err(Errno::ENOMEM);
             }
             core::mem::replace(&mut state.filter, filter)
         };

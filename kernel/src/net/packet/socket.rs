@@ -477,8 +477,7 @@ impl File for PacketSocket {
     }
 
     fn kernel_bytes(&self, cx: &Cx) -> usize {
-        let endpoint = self.endpoint(cx);
-        1024 + endpoint.told(cx).used + endpoint.ring.bytes()
+        self.endpoint(cx).kernel_bytes(cx)
     }
 
     fn has_parts(&self) -> bool {
