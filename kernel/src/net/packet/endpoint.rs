@@ -8,9 +8,9 @@ use frame::Cx;
 use refs::{SpinLock, StrongRc, WaitList, Waker, WeakRc};
 use tcpip::ethernet::HEADER_BYTES;
 
-use super::Tapping;
 use super::ring::{self, Ring, Shape};
 use super::seen::{Checksum, Direction, Seen};
+use super::{Tap, Tapping};
 use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::net::filter::{self, Filter};
@@ -180,22 +180,27 @@ impl Endpoint {
     /// Receives frames of a protocol, 0: of none; from one device, 0: from all.
     ///
     /// # Errors
-    /// ENOBUFS: too many sockets receive frames.
+    /// ENOBUFS: too many sockets receive frames, or their filters are too long.
     pub fn bind(&self, protocol: u16, device: u32, cx: &Cx) -> Result<()> {
         let mut state = self.state.lock(cx);
+        let tap = self.tap(device, state.filter.as_ref());
         match &state.tapping {
             _ if protocol == 0 => state.tapping = None,
-            Some(tapping) => tapping.change(device, cx),
-            None => state.tapping = Some(Tapping::new(self.name, device, cx)?),
+            Some(tapping) => tapping.change(tap, cx)?,
+            None => state.tapping = Some(Tapping::new(tap, cx)?),
         }
         (state.protocol, state.device) = (protocol, device);
         Ok(())
     }
 
+    fn tap(&self, device: u32, filter: Option<&Filter>) -> Tap {
+        Tap { endpoint: self.name, device, instructions: filter.map_or(0, Filter::instructions) }
+    }
+
     /// Has it receive only what a program wants; without one, all again.
     ///
     /// # Errors
-    /// EPERM: that was locked. ENOENT: it has no program. ENOMEM: it is too long.
+    /// EPERM: that was locked. ENOENT: it has no program. ENOMEM: it is too long. ENOBUFS: those of all sockets are.
     pub fn set_filter(&self, filter: Option<Filter>, cx: &Cx) -> Result<()> {
         let old = {
             let mut state = self.state.lock(cx);
@@ -207,6 +212,9 @@ impl Endpoint {
             }
             if filter.as_ref().is_some_and(|filter| filter.bytes() > filter::MOST_BYTES) {
                 return Err(Errno::ENOMEM);
+            }
+            if let Some(tapping) = &state.tapping {
+                tapping.change(self.tap(state.device, filter.as_ref()), cx)?;
             }
             core::mem::replace(&mut state.filter, filter)
         };

@@ -35,6 +35,8 @@ use seen::Seen;
 
 /// So many sockets get frames at most: each frame is shown to all of them in one go. There is a bit for each in a word.
 const MOST_TAPS: usize = 64;
+/// So many instructions their filters have at most, all together: each frame may take as many steps.
+const MOST_INSTRUCTIONS: usize = 16_384;
 
 static TAPS: SpinLock<[Option<Tap>; MOST_TAPS]> = SpinLock::new([None; MOST_TAPS]);
 /// Which places in that are taken, a bit each.
@@ -48,6 +50,8 @@ struct Tap {
     endpoint: WeakRc<Endpoint>,
     /// Of which device; 0: of all.
     device: u32,
+    /// How many instructions its filter has.
+    instructions: usize,
 }
 
 impl Tap {
@@ -65,20 +69,32 @@ impl Tapping {
     /// From now on a socket is shown the frames of a device; 0: of all.
     ///
     /// # Errors
-    /// ENOBUFS: too many are.
-    fn new(endpoint: WeakRc<Endpoint>, device: u32, cx: &Cx) -> Result<Self> {
+    /// ENOBUFS: too many are, or their filters are too long.
+    fn new(tap: Tap, cx: &Cx) -> Result<Self> {
         let mut taps = TAPS.lock(cx);
         let place = taps.iter().position(Option::is_none).ok_or(Errno::ENOBUFS)?;
-        put(&mut taps, place, Some(Tap { endpoint, device }));
+        check(&taps, place, &tap)?;
+        put(&mut taps, place, Some(tap));
         Ok(Tapping { place })
     }
 
-    /// From now on it is shown those of another.
-    fn change(&self, device: u32, cx: &Cx) {
+    /// From now on it is shown those of another device, or has another filter.
+    ///
+    /// # Errors
+    /// ENOBUFS: all filters are too long; nothing is changed.
+    fn change(&self, tap: Tap, cx: &Cx) -> Result<()> {
         let mut taps = TAPS.lock(cx);
-        let tap = taps[self.place].map(|tap| Tap { device, ..tap });
-        put(&mut taps, self.place, tap);
+        check(&taps, self.place, &tap)?;
+        put(&mut taps, self.place, Some(tap));
+        Ok(())
     }
+}
+
+/// Whether the filters would not be too long.
+fn check(taps: &[Option<Tap>; MOST_TAPS], place: usize, tap: &Tap) -> Result<()> {
+    let others = taps.iter().enumerate().filter(|(at, _)| *at != place).filter_map(|(_, other)| other.as_ref());
+    let instructions: usize = others.map(|other| other.instructions).sum();
+    if instructions + tap.instructions > MOST_INSTRUCTIONS { Err(Errno::ENOBUFS) } else { Ok(()) }
 }
 
 impl Drop for Tapping {
