@@ -1,6 +1,7 @@
 // Packet sockets: what can be set, and the programs that choose among packets: packet(7).
 #include "../check.h"
 #include "../netlink.h"
+#include <sys/mman.h>
 
 static int attach(int fd, struct sock_filter *program, unsigned len)
 {
@@ -92,6 +93,10 @@ int main(void)
     INET("ring-small", setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring));
     ring = (struct tpacket_req){ 4096, 4, 2048, 8 };
     INET("ring", setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring));
+    char *mapped = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    REQUIRE(mapped != MAP_FAILED);
+    CHECK_TRUE("ring-keeps-pages", madvise(mapped, 4096, MADV_REMOVE) == -1);
+    INET("ring-again", setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring));
     INET("version-late", set_option(fd, SOL_PACKET, PACKET_VERSION, TPACKET_V2));
     close(fd);
     // Those that end before anybody has them leave no trace.

@@ -101,6 +101,8 @@ struct State {
     /// How many frames were seen and lost since somebody asked (PACKET_STATISTICS).
     seen: u32,
     lost: u32,
+    /// Somebody gives it a ring, or has.
+    claims_ring: bool,
     /// The ring's shape, and the next slot; the one before was lost.
     shape: Option<Shape>,
     slot: u32,
@@ -150,6 +152,7 @@ impl Endpoint {
                 user,
                 seen: 0,
                 lost: 0,
+                claims_ring: false,
                 shape: None,
                 slot: 0,
                 some_were_lost: false,
@@ -250,10 +253,16 @@ impl Endpoint {
             return if shape.slots == 0 { Ok(()) } else { Err(Errno::EINVAL) };
         }
         shape.check()?;
-        self.ring.shape(&shape, cx)?;
+        if core::mem::replace(&mut self.state.lock(cx).claims_ring, true) {
+            return Err(Errno::EBUSY);
+        }
+        let outcome = self.ring.shape(&shape, cx);
         let mut state = self.state.lock(cx);
-        (state.shape, state.slot) = (Some(shape), 0);
-        Ok(())
+        match outcome {
+            Ok(()) => (state.shape, state.slot) = (Some(shape), 0),
+            Err(_) => state.claims_ring = false,
+        }
+        outcome
     }
 
     /// How many frames it has seen and how many were lost, since that was asked last.

@@ -117,14 +117,18 @@ impl Ring {
         Ok(Ring { memory: SharedMemory::new(MOST_PAGES, false, Privilege::None)?, pages: AtomicU32::new(0) })
     }
 
-    /// It has that shape from now on, and all its pages: the caller pays for them.
+    /// It has that shape from now on, and all its pages: the caller pays for them. Not called twice at a time.
     ///
     /// # Errors
-    /// ENOMEM.
+    /// ENOMEM: it has none.
     pub fn shape(&self, shape: &Shape, cx: &Cx) -> Result<()> {
         crate::memory::admit()?;
         for page in 0..shape.pages() {
-            self.memory.page(page, Access::Write, cx).map_err(|_| Errno::ENOMEM)?;
+            if self.memory.page(page, Access::Write, cx).is_err() {
+                // Nobody has mapped them, so this is done at once.
+                let _ = self.memory.remove(0..page, &mut false, cx);
+                return Err(Errno::ENOMEM);
+            }
         }
         self.pages.store(shape.pages() as u32, Ordering::Relaxed);
         Ok(())
@@ -222,8 +226,9 @@ impl Pages for Ring {
         self.memory.cached(indices, each, cx);
     }
 
-    fn remove(&self, indices: Range<u64>, is_removed: &mut bool, cx: &Cx) -> Step<()> {
-        self.memory.remove(indices, is_removed, cx)
+    /// Frames are entered into its pages, which were paid for once.
+    fn remove(&self, _indices: Range<u64>, _is_removed: &mut bool, _cx: &Cx) -> Step<()> {
+        Err(Errno::EINVAL.into())
     }
 
     fn mapped(&self) -> &Mapped {
