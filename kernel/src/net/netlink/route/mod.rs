@@ -135,7 +135,7 @@ fn interface_of(index: i32) -> Option<&'static Interface> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::netlink::message::{HEADER_BYTES, Header, requests};
+    use crate::net::netlink::message::{Asker, HEADER_BYTES, Header, requests};
     use zerocopy::IntoBytes;
 
     /// What comes of a request of a kind with that body.
