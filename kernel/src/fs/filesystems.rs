@@ -25,6 +25,7 @@ use super::{devpts, sysfs};
 use crate::block;
 use crate::drivers::{self, DRIVERS, NODES, virtio, vport};
 use crate::error::{Errno, Result};
+use crate::net::devices as network_devices;
 use crate::step::at_once;
 
 /// All types of file system.
@@ -47,7 +48,9 @@ const TYPES: &[FileSystemType] = &[
     },
     FileSystemType {
         name: "sysfs",
-        origin: Origin::Memory(|_, cx| sysfs::new(ports(cx), hwrng(), drivers::usb::is_there().then_some(inputs), cx)),
+        origin: Origin::Memory(|_, cx| {
+            sysfs::new(ports(cx), hwrng(), drivers::usb::is_there().then_some(inputs), networks, cx)
+        }),
         check: |option| check_name(option, &[]),
     },
     FileSystemType {
@@ -123,6 +126,27 @@ fn inputs(cx: &Cx) -> Vec<sysfs::Input> {
         }
     };
     drivers::input::show::all(cx).into_iter().map(shown).collect()
+}
+
+/// The network devices that there are just now, as sysfs shows them.
+fn networks(cx: &Cx) -> Vec<sysfs::Network> {
+    let shown = |device: network_devices::Device| sysfs::Network {
+        index: device.index,
+        name: device.name,
+        mtu: device.mtu,
+        hardware: device.hardware,
+        address: device.address,
+        flags: device.configured_flags(),
+        is_up: device.is_up(),
+        is_loopback: device.is_loopback(),
+        queue_length: network_devices::QUEUE_LENGTH,
+        traffic: device.traffic().map(|counts| sysfs::Traffic {
+            frames: counts.frames,
+            bytes: counts.bytes,
+            dropped: counts.dropped,
+        }),
+    };
+    network_devices::all(cx).into_iter().map(shown).collect()
 }
 
 /// The source of random numbers, as sysfs shows it.

@@ -24,6 +24,7 @@ use crate::fs::{
 use crate::step::Step;
 pub use hwrng::Hwrng;
 pub use inputs::Input;
+pub use networks::{Network, Traffic};
 pub use ports::Port;
 
 const MAGIC: u32 = 0x6265_6572;
@@ -89,17 +90,23 @@ struct Live {
     text: TextSource,
 }
 
-/// A new instance, which shows these ports, this source of random numbers, and input devices if there can be any.
+/// A new instance, which shows these ports, this source of random numbers, input devices if there can be any, and network devices.
 ///
 /// # Errors
 /// None at present.
-pub fn new(ports: Vec<Port>, hwrng: Option<Hwrng>, inputs: Option<inputs::List>, cx: &Cx) -> Result<Instance> {
+pub fn new(
+    ports: Vec<Port>,
+    hwrng: Option<Hwrng>,
+    inputs: Option<inputs::List>,
+    networks: networks::List,
+    cx: &Cx,
+) -> Result<Instance> {
     let file_system = FileSystem::new("sysfs", MAGIC, Vec::new());
     let system = [("cpu".into(), processors::directory(frame::cpu::count()))];
-    let mut classes = Vec::from([ports::class(&ports), hwrng::class(hwrng.as_ref()), networks::class()]);
+    let mut classes = Vec::from([ports::class(&ports), hwrng::class(hwrng.as_ref()), networks::class(networks)]);
     let mut devices = disks::devices(cx);
     devices.push(ports::devices(ports));
-    let of_no_bus = [disks::made_by_programs(), hwrng::devices(hwrng.as_ref()), networks::devices()];
+    let of_no_bus = [disks::made_by_programs(), hwrng::devices(hwrng.as_ref()), networks::devices(networks)];
     devices.push(("virtual".into(), Entry::Directory(of_no_bus.into())));
     if let Some(list) = inputs {
         inputs::register(list, cx);

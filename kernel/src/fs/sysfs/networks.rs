@@ -9,46 +9,83 @@ use frame::Cx;
 
 use super::{Current, Entry};
 use crate::error::{Errno, Result};
-use crate::net::devices::{self, Counts, Device, QUEUE_LENGTH};
+
+/// A network device.
+pub struct Network {
+    /// Its number.
+    pub index: i32,
+    /// Its name.
+    pub name: &'static str,
+    /// The most that it carries at once.
+    pub mtu: i32,
+    /// `ARPHRD_*`.
+    pub hardware: u16,
+    /// Its address on its link.
+    pub address: [u8; 6],
+    /// `IFF_*`, as programs have set them.
+    pub flags: u16,
+    /// Whether it is up.
+    pub is_up: bool,
+    /// Whether it reaches this machine alone.
+    pub is_loopback: bool,
+    /// How many frames wait at most to be sent.
+    pub queue_length: i32,
+    /// What it has received and sent.
+    pub traffic: [Traffic; 2],
+}
+
+/// What has gone through a device in one direction.
+#[derive(Clone, Copy)]
+pub struct Traffic {
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Frames that were lost.
+    pub dropped: u64,
+}
+
+/// Tells which devices there are just now.
+pub type List = fn(&Cx) -> Vec<Network>;
 
 /// What a file tells of a device; EINVAL, EOPNOTSUPP: it does not.
-type Tell = fn(&Device) -> Result<String>;
+type Tell = fn(&Network) -> Result<String>;
 
 const FILES: &[(&str, Tell)] = &[
     ("addr_assign_type", |_| text("0")),
     ("addr_len", |device| text(device.address.len())),
     ("address", |device| text(hexadecimal(device.address))),
-    ("broadcast", |device| text(hexadecimal(if device.is_loopback() { [0; 6] } else { [0xff; 6] }))),
-    ("carrier", |device| if device.is_up() { text("1") } else { Err(Errno::EINVAL) }),
+    ("broadcast", |device| text(hexadecimal(if device.is_loopback { [0; 6] } else { [0xff; 6] }))),
+    ("carrier", |device| if device.is_up { text("1") } else { Err(Errno::EINVAL) }),
     ("carrier_changes", |_| text("0")),
     ("carrier_down_count", |_| text("0")),
     ("carrier_up_count", |_| text("0")),
     ("dev_id", |_| text("0x0")),
     ("dev_port", |_| text("0")),
-    ("dormant", |device| if device.is_up() { text("0") } else { Err(Errno::EINVAL) }),
+    ("dormant", |device| if device.is_up { text("0") } else { Err(Errno::EINVAL) }),
     // A card of this kind does not say whether it sends and receives at once, nor how quickly.
-    ("duplex", |device| if device.is_loopback() || !device.is_up() { Err(Errno::EINVAL) } else { text("unknown") }),
-    ("speed", |device| if device.is_loopback() || !device.is_up() { Err(Errno::EINVAL) } else { text("-1") }),
-    ("flags", |device| text(format!("{:#x}", device.configured_flags()))),
+    ("duplex", |device| if device.is_loopback || !device.is_up { Err(Errno::EINVAL) } else { text("unknown") }),
+    ("speed", |device| if device.is_loopback || !device.is_up { Err(Errno::EINVAL) } else { text("-1") }),
+    ("flags", |device| text(format!("{:#x}", device.flags))),
     ("ifindex", |device| text(device.index)),
     ("iflink", |device| text(device.index)),
     ("link_mode", |_| text("0")),
     ("mtu", |device| text(device.mtu)),
-    ("name_assign_type", |device| if device.is_loopback() { text("2") } else { Err(Errno::EINVAL) }),
+    ("name_assign_type", |device| if device.is_loopback { text("2") } else { Err(Errno::EINVAL) }),
     ("netdev_group", |_| text("0")),
     ("operstate", |device| text(operational_state(device))),
     ("phys_port_id", |_| Err(Errno::EOPNOTSUPP)),
     ("phys_port_name", |_| Err(Errno::EOPNOTSUPP)),
     ("phys_switch_id", |_| Err(Errno::EOPNOTSUPP)),
     ("proto_down", |_| text("0")),
-    ("testing", |device| if device.is_up() { text("0") } else { Err(Errno::EINVAL) }),
-    ("tx_queue_len", |_| text(QUEUE_LENGTH)),
+    ("testing", |device| if device.is_up { text("0") } else { Err(Errno::EINVAL) }),
+    ("tx_queue_len", |device| text(device.queue_length)),
     ("type", |device| text(device.hardware)),
     ("uevent", |device| text(format!("INTERFACE={}\nIFINDEX={}", device.name, device.index))),
 ];
 
 /// What a file tells of the frames that were received, and of those that were sent.
-type Count = fn([Counts; 2]) -> u64;
+type Count = fn([Traffic; 2]) -> u64;
 
 /// What is counted of frames. What nothing here counts is 0.
 const STATISTICS: &[(&str, Count)] = &[
@@ -79,29 +116,29 @@ const STATISTICS: &[(&str, Count)] = &[
 ];
 
 /// The directory of `/sys/class`.
-pub fn class() -> (String, Entry) {
+pub fn class(list: List) -> (String, Entry) {
     let link = |name: &str| Entry::Link(format!("../../devices/virtual/net/{name}"));
-    ("net".into(), Entry::Changing(Box::new(move |cx| each(cx, |device| link(device.name)))))
+    ("net".into(), Entry::Changing(Box::new(move |cx| each(list, cx, |device| link(device.name)))))
 }
 
 /// The directory of devices that are on no bus.
-pub fn devices() -> (String, Entry) {
-    ("net".into(), Entry::Changing(Box::new(|cx| each(cx, directory))))
+pub fn devices(list: List) -> (String, Entry) {
+    ("net".into(), Entry::Changing(Box::new(move |cx| each(list, cx, |device| directory(device.index, list)))))
 }
 
-fn each(cx: &Cx, entry: impl Fn(&Device) -> Entry) -> Vec<Current> {
-    let of = |device: &Device| Current { name: device.name.into(), serial: 0, entry: entry(device) };
-    devices::all(cx).iter().map(of).collect()
+fn each(list: List, cx: &Cx, entry: impl Fn(&Network) -> Entry) -> Vec<Current> {
+    let of = |device: &Network| Current { name: device.name.into(), serial: 0, entry: entry(device) };
+    list(cx).iter().map(of).collect()
 }
 
-fn directory(device: &Device) -> Entry {
-    let index = device.index;
+fn directory(index: i32, list: List) -> Entry {
+    let find = move |cx: &Cx| list(cx).into_iter().find(|device| device.index == index).ok_or(Errno::EINVAL);
     let files = FILES.iter().map(|&(name, tell)| {
-        let live = move |cx: &Cx| tell(&find(index, cx)?);
+        let live = move |cx: &Cx| tell(&find(cx)?);
         (name.to_string(), Entry::Live(Box::new(live)))
     });
     let statistics = STATISTICS.iter().map(|&(name, count)| {
-        let live = move |cx: &Cx| text(count(find(index, cx)?.traffic()));
+        let live = move |cx: &Cx| text(count(find(cx)?.traffic));
         (name.to_string(), Entry::Live(Box::new(live)))
     });
     let others = [
@@ -109,10 +146,6 @@ fn directory(device: &Device) -> Entry {
         ("subsystem".to_string(), Entry::Link("../../../../class/net".into())),
     ];
     Entry::Directory(files.chain(others).collect())
-}
-
-fn find(index: i32, cx: &Cx) -> Result<Device> {
-    devices::all(cx).into_iter().find(|device| device.index == index).ok_or(Errno::EINVAL)
 }
 
 fn text(value: impl ToString) -> Result<String> {
@@ -125,9 +158,9 @@ fn hexadecimal(address: [u8; 6]) -> String {
 }
 
 /// RFC 2863, section 3.1.14. Nothing is known of the loopback device's link.
-fn operational_state(device: &Device) -> &'static str {
-    match device.is_up() {
-        _ if device.is_loopback() => "unknown",
+fn operational_state(device: &Network) -> &'static str {
+    match device.is_up {
+        _ if device.is_loopback => "unknown",
         true => "up",
         false => "down",
     }
