@@ -12,7 +12,7 @@ mod rows;
 use crate::machine::{self, Kernels, Measured};
 use crate::programs;
 use crate::report::Style;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use ebb_guest::{Cpus, artifacts};
 use host::{Load, Waits};
@@ -112,9 +112,7 @@ impl Rates {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let only = &arguments.only;
     let keys = || rows::ROWS.iter().map(|row| row.key);
-    if let Some(unknown) = only.iter().find(|name| !keys().any(|key| key == **name)) {
-        bail!("there is no row {unknown}; there are {}", keys().collect::<Vec<_>>().join(", "));
-    }
+    crate::rows::check_names(only, keys())?;
     if Cpus::of_host() == Cpus::ONE {
         eprintln!("note: this host has one core, so two workers cannot reach more than one");
     }

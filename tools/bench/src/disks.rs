@@ -14,7 +14,7 @@ use crate::counting::Plugin;
 use crate::machine::{Kernels, Measured};
 use crate::report::Style;
 use crate::{groups, profile, programs};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use ebb_guest::artifacts;
 use machines::{Figures, Machines};
@@ -58,9 +58,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let only = &arguments.only;
     let keys = || rows::ROWS.iter().map(|row| row.key);
-    if let Some(unknown) = only.iter().find(|name| !keys().any(|key| key == **name)) {
-        bail!("there is no row {unknown}; there are {}", keys().collect::<Vec<_>>().join(", "));
-    }
+    crate::rows::check_names(only, keys())?;
     let wanted = keys().filter(|key| only.is_empty() || only.iter().any(|name| name == key)).count();
     let directory = tempfile::tempdir().context("making a temporary directory")?;
     let program = programs::compile_disks(directory.path())?;

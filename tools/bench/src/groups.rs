@@ -11,7 +11,7 @@ pub mod rows;
 use crate::machine::{Kernels, Measured};
 use crate::programs;
 use crate::report::Style;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use cells::{Outcomes, Way, cell};
 use clap::Args;
 use ebb_guest::artifacts;
@@ -71,10 +71,7 @@ fn cells_of(row: &Row, most: u64) -> Vec<String> {
 /// There is no such row, a machine did not start, or the page cannot be written.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let only = &arguments.only;
-    let keys = || ROWS.iter().map(|row| row.key);
-    if let Some(unknown) = only.iter().find(|name| !keys().any(|key| key == **name)) {
-        bail!("there is no row {unknown}; there are {}", keys().collect::<Vec<_>>().join(", "));
-    }
+    crate::rows::check_names(only, ROWS.iter().map(|row| row.key))?;
     let wanted = ROWS.iter().filter(|row| only.is_empty() || only.iter().any(|name| name == row.key));
     let classes: Vec<Vec<String>> = wanted.map(|row| cells_of(row, arguments.most)).collect();
     let ebb = artifacts::KERNEL.find(arguments.kernels.ebb.as_deref())?;

@@ -20,7 +20,7 @@ mod report;
 mod rows;
 mod study;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use ebb_guest::artifacts;
 use machine::{Kernels, Measured, measure};
@@ -100,9 +100,7 @@ fn run(arguments: &CommandLine) -> Result<()> {
         None => {}
     }
     let only = &arguments.only;
-    if let Some(unknown) = only.iter().find(|name| !rows::keys().any(|key| key == **name)) {
-        bail!("there is no row {unknown}; there are {}", rows::keys().collect::<Vec<_>>().join(", "));
-    }
+    rows::check_names(only, rows::keys())?;
     let directory = tempfile::tempdir().context("making a temporary directory")?;
     let programs = programs::compile(directory.path())?;
     if arguments.in_group {

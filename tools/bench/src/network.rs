@@ -51,10 +51,7 @@ pub struct Arguments {
 /// There is no such row, something that is needed is not installed, a machine did not start or end, or the page cannot be written.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let only = &arguments.only;
-    let keys = || rows::ROWS.iter().map(|row| row.key);
-    if let Some(unknown) = only.iter().find(|name| !keys().any(|key| key == **name)) {
-        bail!("there is no row {unknown}; there are {}", keys().collect::<Vec<_>>().join(", "));
-    }
+    crate::rows::check_names(only, rows::ROWS.iter().map(|row| row.key))?;
     let servers = arguments.servers.as_deref();
     let asked = |row: &&rows::Row| {
         if only.is_empty() {

@@ -4,6 +4,8 @@
 //! instructions, same emulator): a Linux 6.1 that was built with little else than what the measurement needs, and
 //! Asterinas 0.18. They are Ebb's yardstick where both were not run here.
 
+use anyhow::{Result, bail};
+
 /// One figure.
 pub struct Row {
     /// Its name in the output of the measuring programs.
@@ -144,6 +146,18 @@ pub const WATCHED: &[(&str, &str)] = &[
     ("watch-children", "2,000 children"),
     ("watch-threads", "10,000 threads"),
 ];
+
+/// Checks that the rows which were asked for are among `keys`.
+///
+/// # Errors
+/// One is not; the message names those that there are.
+pub fn check_names(asked: &[String], keys: impl Iterator<Item = &'static str>) -> Result<()> {
+    let keys: Vec<_> = keys.collect();
+    match asked.iter().find(|name| !keys.contains(&name.as_str())) {
+        Some(unknown) => bail!("there is no row {unknown}; there are {}", keys.join(", ")),
+        None => Ok(()),
+    }
+}
 
 /// The names of all rows.
 pub fn keys() -> impl Iterator<Item = &'static str> {
