@@ -88,6 +88,16 @@ static long fill(int fd)
 	return all;
 }
 
+/* Fills until the other side has taken nothing for a second; one that is slow may go on for long. */
+static void fill_to_the_brim(int fd)
+{
+	for (int quiet = 0; quiet < 10; quiet++) {
+		if (fill(fd) > 0)
+			quiet = 0;
+		wait_ms(100);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	char bytes[2000] = { 0 };
@@ -138,9 +148,7 @@ int main(int argc, char **argv)
 
 	fd = connected(0);
 	say("little may wait to be sent", set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 8192) == 0);
-	fill(fd);
-	wait_ms(300);
-	fill(fd);
+	fill_to_the_brim(fd);
 	struct pollfd wanted = { fd, POLLOUT, 0 };
 	int waits = queued(fd, SIOCOUTQNSD);
 	say("so little does", waits >= 0 && waits < 8192 + 70000);
