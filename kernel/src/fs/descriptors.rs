@@ -13,7 +13,7 @@ use frame::Cx;
 use refs::{Dying, HandleEnd, HandleTable, NoSuspend, StrongRc, TempRc};
 
 use super::file_end::OtherEnd;
-use super::{FdFlags, OpenFile};
+use super::{FdFlags, OpenFile, UnseenContents};
 use crate::error::{Errno, Result};
 use crate::reclaim::{Held, OfDescriptors, Payer};
 
@@ -26,6 +26,8 @@ pub struct Descriptors {
     table: HandleTable<OpenFile, FdFlags>,
     held: OfDescriptors,
     unseen: UnseenEntries,
+    /// What is in the unseen files, if pairs are among them.
+    contents: Option<StrongRc<UnseenContents>>,
 }
 
 /// The unseen entries of a table.
@@ -35,7 +37,7 @@ pub struct UnseenEntries {
     pub count: usize,
     /// How many files they are of.
     pub files: usize,
-    /// How many bytes of the kernel's come back with these files at least.
+    /// How many bytes of the kernel's come back with these files at least, and once the table has ended also with what is in them.
     pub bytes: usize,
 }
 
@@ -99,6 +101,21 @@ impl Descriptors {
             self.unseen.bytes += bytes;
         }
         self.table.fill(fd, file, flags, end);
+    }
+
+    /// Enters both ends of a new pair under numbers that were reserved for them.
+    ///
+    /// # Panics
+    /// As [`fill`](Self::fill).
+    pub fn fill_pair(&mut self, fds: [usize; 2], ends: [StrongRc<OpenFile>; 2], flags: FdFlags) {
+        for (fd, end) in fds.into_iter().zip(ends) {
+            if end.with(|end| end.end.bytes() > 0) {
+                let contents =
+                    &*self.contents.get_or_insert_with(|| StrongRc::new(UnseenContents::new(self.held.payer())));
+                end.with(|end| end.file.join_contents(contents));
+            }
+            self.fill(fd, end, flags);
+        }
     }
 
     /// Gives back a number that was reserved.
@@ -228,18 +245,33 @@ impl Descriptors {
     /// The file of `fd`, which has no other entries, is to be closed at once when the table ends.
     fn see(&mut self, fd: usize, cx: &Cx) {
         self.forget_unseen(fd, cx);
+        if let Some(file) = self.table.get(fd, cx) {
+            file.file.leave_contents();
+        }
         self.table.see(fd);
     }
 
     /// The end of all that there is may be seen.
     pub fn see_all(&mut self) {
         self.table.see_all();
+        self.forget_all();
+    }
+
+    /// Nothing is unseen any more.
+    #[inline(always)]
+    fn forget_all(&mut self) {
         self.unseen = UnseenEntries::default();
+        self.contents = None;
     }
 
     /// Takes out the unseen entries of a table that ends; all others have been [drained](Self::drain).
     pub fn take_unseen(&mut self) -> Option<(HandleTable<OpenFile, FdFlags>, UnseenEntries)> {
-        (self.unseen.count > 0).then(|| (core::mem::take(&mut self.table), core::mem::take(&mut self.unseen)))
+        if self.unseen.count == 0 {
+            return None;
+        }
+        let mut unseen = core::mem::take(&mut self.unseen);
+        unseen.bytes += self.contents.take().map_or(0, |contents| contents.with(UnseenContents::end));
+        Some((core::mem::take(&mut self.table), unseen))
     }
 
     /// The files of its unseen entries.
@@ -270,11 +302,11 @@ impl Descriptors {
     /// The same entries, charged to nobody yet; `None` if there is no memory. Each is seen from now on, here and there.
     #[inline(always)]
     pub fn copy(&mut self) -> Option<Descriptors> {
-        self.unseen = UnseenEntries::default();
+        self.forget_all();
         let (table, mut held) = (self.table.share_all()?, self.held.copy(Held::Reserved));
         // A copy ends with the last entry.
         held.remove(Held::Table, held.count(Held::Table).saturating_sub((table.len() / PIECE) as u32));
-        Some(Descriptors { table, held, unseen: UnseenEntries::default() })
+        Some(Descriptors { table, held, unseen: UnseenEntries::default(), contents: None })
     }
 
     /// Charges all entries of a copy to somebody.
@@ -282,11 +314,18 @@ impl Descriptors {
     /// # Errors
     /// ENOMEM: the budget has no room for them.
     pub fn begin_charge(&mut self, payer: &Payer) -> Result<()> {
+        if self.contents.is_some() {
+            // It is no copy: the process has come under a budget.
+            self.see_all();
+        }
         self.held.begin_as_before(payer)
     }
 
-    /// Has somebody else charged, whatever the bound.
+    /// Has somebody else charged, whatever the bound. Messages stay charged to whom they were.
     pub fn charge_to(&mut self, payer: &Payer) {
+        if self.contents.is_some() && self.held.payer() != payer {
+            self.see_all();
+        }
         self.held.move_to(payer);
     }
 }

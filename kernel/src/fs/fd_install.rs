@@ -79,6 +79,14 @@ impl ReservedFd<'_> {
         self.fd
     }
 
+    /// Enters both ends of a new pair, with nothing in between.
+    pub fn fill_pair(mut pair: [Self; 2], ends: [OpenFile; 2], flags: FdFlags, cx: &Cx) {
+        let fds = pair.each_ref().map(|reserved| reserved.fd);
+        let ends = OpenFile::pair(ends, fds).map(StrongRc::new);
+        pair[0].files.handles.lock(cx).fill_pair(fds, ends, flags);
+        pair.iter_mut().for_each(|reserved| reserved.is_filled = true);
+    }
+
     /// Keeps the descriptor reserved while the call waits.
     pub fn park(mut self) -> ParkedFd {
         self.is_filled = true;

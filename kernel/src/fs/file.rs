@@ -15,7 +15,7 @@ use super::fasync::{Registration, SignalTarget};
 use super::file_end::{OtherEnd, UnseenEnd};
 use super::inode_file::InodeFile;
 use super::notify::{self, dnotify};
-use super::{FileEnd, FileKind, Inode, Location, VfsCaller};
+use super::{FileEnd, FileKind, Inode, Location, UnseenContents, VfsCaller};
 use crate::block::{Cache, Depth, DirectRead, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::memory::{BackingObject, Mappable, Pages, object_bytes};
@@ -281,6 +281,17 @@ pub trait File: Any + Send + Sync {
         false
     }
 
+    /// One end of a pair: it is entered in a table as unseen, and counts what is in it with the rest from now on.
+    fn join_contents(&self, _contents: &StrongRc<UnseenContents>) {}
+
+    /// One end of a pair: it becomes seen, and counts what is in it by itself from now on.
+    fn leave_contents(&self) {}
+
+    /// One end of a pair, whose table has ended, and which is about to go: how many bytes come back with what is counted in it. It is not told again.
+    fn take_counted(&self) -> usize {
+        0
+    }
+
     /// Sockets: how long a call waits for one of `interest`, in nanoseconds (SO_RCVTIMEO, SO_SNDTIMEO); `None`: for ever.
     fn time_limit(&self, _interest: Events) -> Option<u64> {
         None
@@ -380,7 +391,7 @@ impl OpenFile {
     }
 
     /// The two ends of a pair, which are about to be entered in one table under `fds`.
-    pub fn pair(mut ends: [OpenFile; 2], fds: [usize; 2]) -> [OpenFile; 2] {
+    pub(super) fn pair(mut ends: [OpenFile; 2], fds: [usize; 2]) -> [OpenFile; 2] {
         if let [FileEnd::UnseenBy { bytes: first }, FileEnd::UnseenBy { bytes: second }] =
             [ends[0].file.end(), ends[1].file.end()]
         {

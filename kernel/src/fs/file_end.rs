@@ -40,7 +40,7 @@ pub(super) enum OtherEnd {
 pub(super) struct UnseenEnd(AtomicU16);
 
 /// In units of this.
-const UNIT: usize = 8;
+const UNIT: usize = 4;
 const BYTES: u16 = (1 << 12) - 1;
 const NEXT: u16 = 1 << 12;
 const BEFORE: u16 = 1 << 13;

@@ -62,6 +62,7 @@ mod table_remains;
 pub mod tmpfs;
 mod turn;
 pub mod types;
+mod unseen_contents;
 pub mod walk;
 
 pub use caller::VfsCaller;
@@ -89,6 +90,7 @@ pub use mount_table::{MOUNTS, MountTable};
 pub use path::{Location, Path};
 pub use propagation::PropagationType;
 pub use types::{FileSystemType, Instance};
+pub use unseen_contents::{Counted, CountedMessages, UnseenContents};
 
 /// Makes what each core has of its own for open files and mounts. At boot.
 pub fn start() {

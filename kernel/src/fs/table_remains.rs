@@ -40,12 +40,13 @@ impl TableRemains {
         let file = self.table.pop()?;
         let is_last = file.owners() == 1;
         let own = file.with(|file| {
-            if is_last {
-                file.end.leave();
+            if !is_last {
+                return 0;
             }
-            file.end.bytes()
+            file.end.leave();
+            file.end.bytes() + file.file.take_counted()
         });
-        Some(ENTRY_BYTES + if is_last { own } else { 0 })
+        Some(ENTRY_BYTES + own)
     }
 }
 

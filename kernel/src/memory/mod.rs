@@ -107,10 +107,10 @@ pub fn is_exhausted() -> bool {
     buddy::FRAMES.available() < EXHAUSTED.load(Ordering::Relaxed) && remains::owed_at_once() == 0
 }
 
-/// So many bytes of the heap an object of that size takes.
+/// So many bytes of the heap an object of that size takes, where there are many: with its part of what its page has besides.
 pub const fn slot_bytes(bytes: usize) -> usize {
     match SizeClass::of(bytes, 16) {
-        Some(class) => class.size_bytes(),
+        Some(class) => frame::mm::PAGE_SIZE / class.capacity(),
         None => bytes,
     }
 }

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use refs::{SpinLock, WeakRc};
 
 use super::cursor::Cursor;
+use crate::memory::slot_bytes;
 
 /// How many tables there are.
 const TABLES: usize = 64;
@@ -27,6 +28,9 @@ impl<T: Send + Sync + 'static> Default for Registry<T> {
 }
 
 impl<T: Send + Sync + 'static> Registry<T> {
+    /// So many bytes a socket's entry takes at least: its part of a node of the map that is full.
+    pub const ENTRY_BYTES: usize = slot_bytes(size_of::<(u64, WeakRc<T>)>() * 11) / 11;
+
     /// An empty one.
     pub const fn new() -> Self {
         Registry { tables: [const { SpinLock::new(BTreeMap::new()) }; TABLES], count: AtomicUsize::new(0) }

@@ -13,7 +13,7 @@ use super::{DEFAULT_CAPACITY, PIPE_BUF, Pipe, PipeEnd, PipeState, PipeUser, Read
 use crate::error::{Errno, Result};
 use crate::fs::anonymous;
 use crate::fs::fasync::{Band, Registration};
-use crate::fs::{Events, File, FileEnd, OpenFlags, VfsCaller};
+use crate::fs::{Counted, Events, File, FileEnd, OpenFlags, UnseenContents, VfsCaller};
 use crate::memory::{object_bytes, slot_bytes};
 use crate::reclaim::Held;
 use crate::ring::Ring;
@@ -80,13 +80,12 @@ impl PipeEnd {
         if room < len && (len <= PIPE_BUF || room == 0) {
             return Err(Stop::Block);
         }
+        if state.ring.would_grow(len) {
+            state.grow(len)?;
+        }
         let PipeState { ring, segments, .. } = &mut *state;
         if as_packets && segments.is_none() {
             *segments = Some(Segments::of(ring));
-        }
-        if ring.would_grow(len) {
-            crate::memory::admit()?;
-            ring.grow(len).map_err(|_| Errno::ENOMEM)?;
         }
         let count = match segments {
             Some(segments) => segments.push(ring, from, as_packets)?,
@@ -228,6 +227,7 @@ impl PipeEnd {
             }
             return Err(Errno::EBUSY);
         }
+        state.count_memory();
         drop(state);
         pipe.writable.wake_all();
         Ok(capacity)
@@ -313,8 +313,7 @@ impl File for PipeEnd {
             return Err(Stop::Block);
         }
         if state.ring.would_grow(len) {
-            crate::memory::admit()?;
-            state.ring.grow(len).map_err(|_| Errno::ENOMEM)?;
+            state.grow(len)?;
         }
         let count = state.ring.push(from)?;
         drop(state);
@@ -362,6 +361,20 @@ impl File for PipeEnd {
     fn is_other_end_of(&self, other: &(dyn File + 'static), _cx: &Cx) -> bool {
         let other: &dyn Any = other;
         other.downcast_ref().is_some_and(|other| self.is_same_pipe(other))
+    }
+
+    fn join_contents(&self, contents: &StrongRc<UnseenContents>) {
+        // Its two ends have it in common.
+        self.pipe.with(|pipe| pipe.state.with(|state| _ = state.counted.get_or_insert_with(|| Counted::new(contents))));
+    }
+
+    fn leave_contents(&self) {
+        drop(self.pipe.with(|pipe| pipe.state.with(|state| state.counted.take())));
+    }
+
+    fn take_counted(&self) -> usize {
+        let counted = self.pipe.with(|pipe| pipe.state.with(|state| state.counted.take()));
+        counted.map_or(0, |counted| counted.bytes())
     }
 
     /// Sends the other side signals where it loses its last end here.

@@ -31,7 +31,7 @@ pub use user_pages::{HARD_LIMIT, PipeUser, SOFT_LIMIT};
 
 use crate::error::{Errno, Result};
 use crate::fs::fasync::FasyncList;
-use crate::fs::{File, OpenFlags};
+use crate::fs::{Counted, File, OpenFlags};
 use crate::ring::Ring;
 use crate::step::{Caller, Patience, Stop, complete_async};
 
@@ -88,6 +88,8 @@ struct PipeState {
     ring: Ring,
     /// Where packets begin and end, if one was ever written.
     segments: Option<Segments>,
+    /// Its memory, as long as nobody sees its end.
+    counted: Option<Counted>,
     /// What it counts for its user, while it has ends.
     charge: Option<PageCharge>,
     readers: Option<WeakRc<Readers>>,
@@ -105,6 +107,25 @@ impl PipeState {
     fn bring(&mut self, charge: PageCharge) {
         self.ring = Ring::new(charge.capacity());
         self.charge = Some(charge);
+    }
+
+    /// Makes room for so many bytes, as far as they fit.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    #[cold]
+    fn grow(&mut self, more: usize) -> Result<()> {
+        crate::memory::admit()?;
+        self.ring.grow(more).map_err(|_| Errno::ENOMEM)?;
+        self.count_memory();
+        Ok(())
+    }
+
+    /// Its memory has become more, or less.
+    fn count_memory(&mut self) {
+        if let Some(counted) = &mut self.counted {
+            counted.set_bytes(self.ring.allocated());
+        }
     }
 
     /// Whether its user's other pipes are refused or small sooner because of it.
@@ -157,6 +178,7 @@ impl Pipe {
             state: SpinLock::new(PipeState {
                 ring: Ring::new(DEFAULT_CAPACITY),
                 segments: None,
+                counted: None,
                 charge: None,
                 readers: None,
                 writers: None,

@@ -1,9 +1,11 @@
 //! The load averages of getloadavg(3): how many tasks were ready or running, faded over 1, 5 and 15 minutes.
 
 use alloc::boxed::Box;
+use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
+use frame::irq::IrqCx;
 use refs::{SpinLock, StrongRc};
 
 use crate::time::{Setting, Timeline, Timer, TimerClock};
@@ -23,7 +25,11 @@ static AVERAGES: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 /// Samples the load from now on. Called once, at boot.
 pub fn start(cx: &Cx) {
     static TIMER: SpinLock<Option<StrongRc<Timer>>> = SpinLock::new(None);
-    let timer = Timer::new(TimerClock::Clock(Timeline::Boot), Box::new(|_, _| sample()));
+    let go_on = |_, _: &IrqCx| {
+        sample();
+        ControlFlow::Continue(())
+    };
+    let timer = Timer::new(TimerClock::Clock(Timeline::Boot), Box::new(go_on));
     let next = Some(frame::time::now().saturating_add(INTERVAL));
     timer.get(cx).set(Setting { next, interval: INTERVAL }, cx);
     *TIMER.lock(cx) = Some(timer);

@@ -9,7 +9,7 @@ use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::Errno;
 use crate::fs::anonymous::{self, Nameless};
-use crate::fs::{FdFlags, FileKind, Metadata, OpenFile, OpenFlags, reserve_fd};
+use crate::fs::{FdFlags, FileKind, Metadata, OpenFile, OpenFlags, ReservedFd, reserve_fd};
 use crate::pipe::{Pipe, PipeEnd, PipeUser};
 use crate::step::Step;
 use crate::user_memory::UserOut;
@@ -55,8 +55,6 @@ fn pipe(cx: &Cx, me: &Current, result: UserOut<[i32; 2]>, flags: OpenFlags) -> S
     if !direct.is_empty() {
         writing.file.flags_changed(writing.flags());
     }
-    let [reading, writing] = OpenFile::pair([reading, writing], [first.fd(), second.fd()]);
-    first.fill(reading, fd_flags, cx);
-    second.fill(writing, fd_flags, cx);
+    ReservedFd::fill_pair([first, second], [reading, writing], fd_flags, cx);
     Ok(0)
 }

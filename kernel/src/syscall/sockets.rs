@@ -10,7 +10,7 @@ use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::read_write::Wait;
-use crate::fs::{Events, FdFlags, File, OpenFile, OpenFlags, reserve_fd};
+use crate::fs::{Events, FdFlags, File, OpenFile, OpenFlags, ReservedFd, reserve_fd};
 use crate::net::{Family, SOMAXCONN, Shutdown, Socket, Type, family, socket_of};
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{Readable, UserInOut, UserOut, UserSlice};
@@ -179,11 +179,8 @@ fn socketpair(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let reserved = [reserve_fd(me, cx)?, reserve_fd(me, cx)?];
     let [first, second] = wanted.family.pair(wanted.kind, wanted.protocol, me, cx)?;
     me.memory(cx)?.write(args.output::<[i32; 2]>(3), &[reserved[0].fd() as i32, reserved[1].fd() as i32])?;
-    let fds = [reserved[0].fd(), reserved[1].fd()];
-    let files = OpenFile::pair([open(first, wanted.flags)?, open(second, wanted.flags)?], fds);
-    for (reserved, file) in reserved.into_iter().zip(files) {
-        reserved.fill(file, wanted.fd_flags, cx);
-    }
+    let ends = [open(first, wanted.flags)?, open(second, wanted.flags)?];
+    ReservedFd::fill_pair(reserved, ends, wanted.fd_flags, cx);
     Ok(0)
 }
 

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use frame::Cx;
@@ -11,12 +12,14 @@ use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::{SECOND, Setting, Timeline, Timer, TimerClock};
 use crate::error::{Errno, Result};
+use crate::memory::remains::{self, Remainder};
+use crate::memory::{object_bytes, slot_bytes};
 use crate::process::{Process, Thread};
 use crate::reclaim::Held;
 use crate::signal::{self, Info, Signal};
 
-/// The most POSIX timers that a process can have.
-const MAX_TIMERS: usize = 1024;
+/// So many timers are taken apart at once.
+const PIECE: usize = 16;
 
 /// DELAYTIMER_MAX.
 pub const MAX_OVERRUN: u32 = i32::MAX as u32;
@@ -77,6 +80,8 @@ pub struct ProcessTimers {
     intervals: SpinLock<[Option<StrongRc<Timer>>; 3]>,
     posix: SpinLock<BTreeMap<u32, StrongRc<PosixTimer>>>,
     next_id: AtomicU32,
+    /// How often all POSIX timers were deleted.
+    deletions: AtomicU32,
     /// Goes off when RLIMIT_CPU is reached.
     limit: SpinLock<Option<StrongRc<Timer>>>,
     /// One of these was made: most processes end without.
@@ -84,8 +89,13 @@ pub struct ProcessTimers {
 }
 
 /// A POSIX timer.
+///
+/// Owner: its process. When that ends or executes a program its timers are left as a whole, however many there are: none tells anybody anything from then on, and each goes off once more at most. They are
+/// taken apart when nobody else wants to run, or memory is needed ([`crate::memory::remains`]). Nobody waits for that.
 pub struct PosixTimer {
     id: u32,
+    /// As many deletions of all timers came before it.
+    generation: u32,
     /// By which clock it goes.
     pub clock: PosixClock,
     timer: StrongRc<Timer>,
@@ -107,7 +117,11 @@ impl ProcessTimers {
                 Interval::Profiling => (Process::cpu_clock(process, cx), Signal::PROF),
             };
             let process = process.downgrade();
-            Timer::new(clock, Box::new(move |_, cx| send(process, Info::kernel(signal), cx)))
+            let tell = move |_, cx: &IrqCx| {
+                send(process, Info::kernel(signal), cx);
+                ControlFlow::Continue(())
+            };
+            Timer::new(clock, Box::new(tell))
         });
         let timer = timer.get(cx);
         // Times are given from now.
@@ -127,8 +141,11 @@ impl ProcessTimers {
         let timer = (soft != u64::MAX).then(|| {
             self.had_any.store(true, Ordering::Relaxed);
             let name = process.downgrade();
-            let timer =
-                Timer::new(Process::cpu_clock(process, cx), Box::new(move |_, cx| processor_time_used_up(name, cx)));
+            let tell = move |_, cx: &IrqCx| {
+                processor_time_used_up(name, cx);
+                ControlFlow::Continue(())
+            };
+            let timer = Timer::new(Process::cpu_clock(process, cx), Box::new(tell));
             // A limit of 0 is taken for 1, as on Linux.
             let next = Some(soft.max(1).saturating_mul(SECOND));
             timer.get(cx).set(Setting { next, interval: SECOND }, cx);
@@ -140,7 +157,7 @@ impl ProcessTimers {
     /// Makes a POSIX timer; its id. Whom it tells may depend on the id.
     ///
     /// # Errors
-    /// EAGAIN if the process has too many, or the budget of its group has no room.
+    /// EAGAIN if the process has as many as it may (RLIMIT_SIGPENDING: each may have a signal pending), or the budget of its group has no room.
     pub fn create(
         &self,
         process: WeakRc<Process>,
@@ -150,19 +167,20 @@ impl ProcessTimers {
     ) -> Result<u32> {
         crate::memory::admit()?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
+        let generation = self.deletions.load(Ordering::Relaxed);
         let made = StrongRc::new_cyclic(|name: WeakRc<PosixTimer>| {
             let timer = Timer::new(
                 clock.timer_clock(),
-                Box::new(move |times, cx| {
-                    if let Ok(timer) = name.upgrade(cx) {
-                        timer.tell(times, cx);
-                    }
+                Box::new(move |times, cx| match name.upgrade(cx) {
+                    Ok(timer) => timer.tell(times, cx),
+                    Err(_) => ControlFlow::Break(()),
                 }),
             );
-            PosixTimer { id, clock, timer, process, target: target(id), overruns: SpinLock::default() }
+            PosixTimer { id, generation, clock, timer, process, target: target(id), overruns: SpinLock::default() }
         });
+        let limit = process.upgrade(cx)?.limits.lock(cx).soft(abi::RLIMIT_SIGPENDING);
         let mut timers = self.posix.lock(cx);
-        if timers.len() >= MAX_TIMERS {
+        if timers.len() as u64 >= limit {
             return Err(Errno::EAGAIN);
         }
         if let Ok(process) = process.upgrade(cx) {
@@ -203,8 +221,12 @@ impl ProcessTimers {
             return;
         }
         let removed = core::mem::take(&mut *self.posix.lock(cx));
+        self.deletions.fetch_add(1, Ordering::Relaxed);
         process.let_go(Held::Timer, removed.len() as u32, cx);
-        drop(removed);
+        if removed.len() > PIECE {
+            let bytes = removed.len() * TIMER_BYTES;
+            remains::leave_objects(TimerRemains(removed), bytes);
+        }
     }
 
     /// Stops all timers: the process has ended.
@@ -238,13 +260,22 @@ impl PosixTimer {
         if self.is_signal_pending(0, cx) { last } else { current }
     }
 
-    fn tell(&self, times: u64, cx: &IrqCx) {
+    /// Whether it was deleted with all others.
+    fn is_left(&self, cx: &IrqCx) -> bool {
+        let process = self.process.upgrade(cx);
+        process.map_or(true, |process| process.timers.deletions.load(Ordering::Relaxed) != self.generation)
+    }
+
+    fn tell(&self, times: u64, cx: &IrqCx) -> ControlFlow<()> {
+        if self.is_left(cx) {
+            return ControlFlow::Break(());
+        }
         // One expiration is the signal's own; Linux counts up to DELAYTIMER_MAX more.
         let times = times.min(MAX_OVERRUN as u64 + 1) as u32;
         if self.is_signal_pending(times, cx) {
             let mut overruns = self.overruns.lock(cx);
             overruns.1 = overruns.1.saturating_add(times).min(MAX_OVERRUN);
-            return;
+            return ControlFlow::Continue(());
         }
         {
             let mut overruns = self.overruns.lock(cx);
@@ -265,6 +296,7 @@ impl PosixTimer {
                 }
             }
         }
+        ControlFlow::Continue(())
     }
 
     /// Whether its signal was sent and not taken yet; if so, counts further expirations.
@@ -278,6 +310,26 @@ impl PosixTimer {
                 thread.upgrade(cx).is_ok_and(|thread| thread.signals.pending.add_overrun(self.id, times, cx))
             }
         }
+    }
+}
+
+/// What one takes at least.
+const TIMER_BYTES: usize = object_bytes::<PosixTimer>()
+    + object_bytes::<Timer>()
+    + slot_bytes(size_of::<WeakRc<PosixTimer>>())
+    + size_of::<(u32, StrongRc<PosixTimer>)>();
+
+/// What is left of the timers of a process that has ended, or executes another program.
+struct TimerRemains(BTreeMap<u32, StrongRc<PosixTimer>>);
+
+impl Remainder for TimerRemains {
+    fn give_back(&mut self) -> Option<usize> {
+        None
+    }
+
+    fn free_piece(&mut self) -> Option<usize> {
+        let ended = (0..PIECE).map_while(|_| self.0.pop_first()).count();
+        (ended > 0).then_some(ended * TIMER_BYTES)
     }
 }
 

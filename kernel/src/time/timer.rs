@@ -1,6 +1,7 @@
 //! [`Timer`]: expires once or at intervals, counts how often, and tells its owner.
 
 use alloc::boxed::Box;
+use core::ops::ControlFlow;
 
 use frame::Cx;
 use frame::irq::IrqCx;
@@ -64,8 +65,8 @@ pub struct Setting {
     pub interval: u64,
 }
 
-/// Told of expirations: how many there were since the last call. Runs in the timer's interrupt, with the timer locked: it asks the timer nothing.
-pub type Notify = Box<dyn Fn(u64, &IrqCx) + Send + Sync>;
+/// Told of expirations: how many there were since the last call. On `Break` there are no more. Runs in the timer's interrupt, with the timer locked: it asks the timer nothing.
+pub type Notify = Box<dyn Fn(u64, &IrqCx) -> ControlFlow<()> + Send + Sync>;
 
 /// A timer. It belongs to a process or an open file, and stops when it is destroyed.
 ///
@@ -154,12 +155,15 @@ impl Timer {
         }
         let times = (now - due).checked_div(setting.interval).map_or(1, |missed| missed + 1);
         setting.next = (setting.interval > 0).then(|| due.saturating_add(times.saturating_mul(setting.interval)));
+        state.setting = setting;
+        state.expirations = state.expirations.saturating_add(times);
+        if (self.notify)(times, cx).is_break() {
+            state.alarm = None;
+            return;
+        }
         // Expirations that come quicker are counted together.
         let next = setting.next.map(|next| next.max(now.saturating_add(SHORTEST_INTERVAL)));
         state.alarm = self.arm(clock, Setting { next, ..setting }, || now, cx);
-        state.setting = setting;
-        state.expirations = state.expirations.saturating_add(times);
-        (self.notify)(times, cx);
     }
 }
 

@@ -68,17 +68,20 @@ pub fn run(arguments: Arguments) -> Result<u8> {
         machine.boot_limit = limit;
     }
     let root = arguments.rootfs.as_deref().map(RootImage::at).transpose()?.flatten();
+    let in_volume = machine.volumes.iter().find_map(|volume| volume.host_path(&arguments.program));
     let (image, program_path) = match (root, arguments.rootfs.as_deref()) {
         (Some(root), _) => {
             root.attach(&mut machine);
             // The guest looks the program up.
             (agent_alone()?, PathBuf::from(&arguments.program))
         }
-        (None, Some(directory)) if machine.kernel.has_volumes() && has_program(directory, &arguments.program) => {
+        (None, Some(directory))
+            if machine.kernel.has_volumes() && (in_volume.is_some() || has_program(directory, &arguments.program)) =>
+        {
             machine.root_directory = Some(directory.to_path_buf());
             (agent_alone()?, PathBuf::from(&arguments.program))
         }
-        _ => image_with_program(&arguments)?,
+        _ => image_with_program(&arguments, in_volume)?,
     };
     let report = arguments.group.report()?;
 
@@ -135,21 +138,25 @@ fn agent_alone() -> Result<Image> {
     Ok(image)
 }
 
-/// The guest's file system, and the program's path in it.
-fn image_with_program(arguments: &Arguments) -> Result<(Image, PathBuf)> {
+/// The guest's file system, and the program's path in it. One that is in a volume is at this machine's `in_volume`.
+fn image_with_program(arguments: &Arguments, in_volume: Option<PathBuf>) -> Result<(Image, PathBuf)> {
     let name = &arguments.program;
     let mut image = match &arguments.rootfs {
         Some(rootfs) => Image::from_rootfs(rootfs)?,
         None => Image::empty(),
     };
-    let in_rootfs = find_in_image(&image, name);
-    let path = match in_rootfs {
-        Some(path) => path,
-        None => {
-            let path = host_program::find(name)?;
-            image.add_host_program(&path)?;
-            path
+    let path = if let Some(at_host) = in_volume {
+        if arguments.rootfs.is_none() {
+            // For the libraries that it needs.
+            image.add_host_program(&at_host)?;
         }
+        name.into()
+    } else if let Some(path) = find_in_image(&image, name) {
+        path
+    } else {
+        let path = host_program::find(name)?;
+        image.add_host_program(&path)?;
+        path
     };
     if arguments.rootfs.is_none() && busybox::find().is_ok() {
         image.add_busybox()?;

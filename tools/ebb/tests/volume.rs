@@ -238,6 +238,12 @@ fn programs_run_from_a_volume_and_map_its_files() {
     fs::copy("/bin/busybox", place.path().join("busybox")).unwrap();
     let script = "/v/busybox echo a program; for i in 1 2 3; do /v/busybox true; done; /v/map";
     assert_eq!(said(&mut ebb(&["-v", &at_v(place.path())], script)), "a program\n..written..");
+    fs::copy("/usr/bin/env", place.path().join("needs-libraries")).unwrap();
+    for (words, expected) in [(&["/v/busybox", "echo", "run"][..], "run\n"), (&["/v/needs-libraries", "true"], "")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+        command.stdin(Stdio::null()).args(["run", "-v", &at_v(place.path())]).args(words);
+        assert_eq!(said(&mut command), expected);
+    }
     assert_eq!(fs::read(place.path().join("data")).unwrap()[2_000_000..2_000_008], *b"written.");
 }
 

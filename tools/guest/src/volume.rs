@@ -39,6 +39,13 @@ impl FromStr for Volume {
 }
 
 impl Volume {
+    /// Where this machine has the file that the guest has at `path` in the volume; `None` if it is in another place, or there is none.
+    pub fn host_path(&self, path: &str) -> Option<PathBuf> {
+        let inside = Path::new(path).strip_prefix(&self.guest).ok()?;
+        let at_host = self.host.join(inside);
+        at_host.is_file().then_some(at_host)
+    }
+
     /// Sees to it that the directory is there: one that is missing is made, as `docker run -v` does.
     ///
     /// # Errors
@@ -122,6 +129,18 @@ mod tests {
         let deep = place.path().join("a/b");
         at(deep.clone(), false).check().unwrap();
         assert!(deep.is_dir());
+    }
+
+    #[test]
+    fn a_file_in_a_volume_has_a_place_on_this_machine() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("bin")).unwrap();
+        std::fs::write(place.path().join("bin/tool"), "").unwrap();
+        let volume = Volume { host: place.path().into(), guest: "/v".into(), is_read_only: false };
+        assert_eq!(volume.host_path("/v/bin/tool"), Some(place.path().join("bin/tool")));
+        for other in ["/v/bin", "/v/other", "/vv/bin/tool", "/bin/tool", "bin/tool"] {
+            assert_eq!(volume.host_path(other), None, "{other}");
+        }
     }
 
     #[test]

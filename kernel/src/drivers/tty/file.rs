@@ -1,6 +1,7 @@
 //! An open terminal.
 
 use alloc::boxed::Box;
+use core::ops::ControlFlow;
 
 use frame::Cx;
 use frame::irq::IrqCx;
@@ -235,6 +236,7 @@ impl File for TtyFile {
                     if let Ok(tty) = name.upgrade(cx) {
                         tty.input.wake_all();
                     }
+                    ControlFlow::Continue(())
                 };
                 Timer::new(TimerClock::Clock(Timeline::Boot), Box::new(wake))
             });

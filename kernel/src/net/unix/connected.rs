@@ -24,9 +24,9 @@ pub(super) struct Connected {
 }
 
 impl Endpoint {
-    /// Two, connected to each other.
-    pub fn pair(kind: Kind, credentials: Credentials, payer: &Payer, cx: &Cx) -> [StrongRc<Endpoint>; 2] {
-        let pair = [Endpoint::new(kind, credentials, payer), Endpoint::new(kind, credentials, payer)];
+    /// Two, connected to each other. Nobody is charged before they are entered in a table.
+    pub fn pair(kind: Kind, credentials: Credentials, cx: &Cx) -> [StrongRc<Endpoint>; 2] {
+        let pair = [(); 2].map(|()| Endpoint::new(kind, credentials, &Payer::NOBODY));
         pair[0].get(cx).join(pair[1].downgrade(), None, credentials, cx);
         pair[1].get(cx).join(pair[0].downgrade(), None, credentials, cx);
         pair

@@ -98,11 +98,6 @@ impl Endpoint {
         })
     }
 
-    /// Whether a group pays for the messages in it.
-    pub(super) fn is_charged(&self) -> bool {
-        self.inbox.with(|inbox| !inbox.payer().is_nobody())
-    }
-
     /// Its own address.
     pub fn address(&self, cx: &Cx) -> Option<Address> {
         self.state.lock(cx).address.clone()

@@ -4,10 +4,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use frame::mm::Fault;
+use refs::StrongRc;
 
 use super::{Address, garbage};
 use crate::error::{Errno, Result};
 use crate::fs::in_flight::InFlight;
+use crate::fs::{CountedMessages, UnseenContents};
 use crate::net::{AtFault, Credentials, Files};
 use crate::reclaim::{Held, OfInbox, Payer};
 
@@ -71,18 +73,99 @@ pub struct Inbox {
     /// Nobody reads it any more, and nothing comes into it.
     is_closed: bool,
     /// What waits here, or is about to come, and who is charged for its end: messages, descriptors in them, and (a listener's) connections.
-    held: OfInbox,
+    held: Charges,
+}
+
+/// With what else the messages of an inbox are counted and charged.
+enum Charges {
+    /// With nothing.
+    Alone(OfInbox),
+    /// With what is in the other files of a table that nobody else sees.
+    Together(CountedMessages),
+}
+
+impl Default for Charges {
+    fn default() -> Self {
+        Charges::Alone(OfInbox::default())
+    }
+}
+
+impl Charges {
+    fn payer(&self) -> Payer {
+        match self {
+            Charges::Alone(held) => held.payer().share(),
+            Charges::Together(messages) => messages.payer(),
+        }
+    }
+
+    #[inline(always)]
+    fn count(&self, class: Held) -> u32 {
+        match self {
+            Charges::Alone(held) => held.count(class),
+            Charges::Together(messages) => messages.count(class),
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, class: Held, more: u32) -> Result<()> {
+        match self {
+            Charges::Alone(held) => held.add(class, more),
+            Charges::Together(messages) => messages.add(class, more),
+        }
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, class: Held, less: u32) {
+        match self {
+            Charges::Alone(held) => held.remove(class, less),
+            Charges::Together(messages) => messages.remove(class, less),
+        }
+    }
 }
 
 impl Inbox {
     /// An empty one, whose messages are charged to `payer`.
     pub fn new(payer: &Payer) -> Self {
-        Inbox { packets: VecDeque::new(), bytes: 0, reserved: (0, 0), is_closed: false, held: OfInbox::of(payer) }
+        Inbox { held: Charges::Alone(OfInbox::of(payer)), ..Inbox::default() }
     }
 
     /// Who is charged for what waits here.
-    pub fn payer(&self) -> &Payer {
+    pub fn payer(&self) -> Payer {
         self.held.payer()
+    }
+
+    /// It is empty, and what comes is counted with what else is in the table's unseen files.
+    pub fn join_contents(&mut self, contents: &StrongRc<UnseenContents>) {
+        self.held = Charges::Together(CountedMessages::new(contents));
+    }
+
+    /// What is in it is counted by itself from now on.
+    pub fn leave_contents(&mut self) {
+        match core::mem::take(&mut self.held) {
+            Charges::Together(messages) => self.held = Charges::Alone(messages.leave()),
+            alone => self.held = alone,
+        }
+    }
+
+    /// Whether the table that its socket is in has ended, and nobody sees it.
+    pub fn is_left(&self) -> bool {
+        matches!(&self.held, Charges::Together(messages) if messages.memory.is_left())
+    }
+
+    /// How many bytes of it are counted, which are not from now on.
+    pub fn take_counted(&mut self) -> usize {
+        let Charges::Together(messages) = &mut self.held else { return 0 };
+        let counted = messages.memory.bytes();
+        messages.memory.set_bytes(0);
+        counted
+    }
+
+    /// It has become more, or less.
+    #[inline(always)]
+    fn count_memory(&mut self) {
+        if let Charges::Together(messages) = &mut self.held {
+            messages.memory.set_bytes(self.bytes + self.packets.capacity() * size_of::<Packet>());
+        }
     }
 
     /// A connection is to wait for being accepted.
@@ -100,7 +183,10 @@ impl Inbox {
 
     /// A connection waits again, whatever the budget.
     pub fn put_connection_back(&mut self) {
-        self.held.add_always(Held::Socket);
+        match &mut self.held {
+            Charges::Alone(held) => held.add_always(Held::Socket),
+            Charges::Together(messages) => messages.add_always(Held::Socket),
+        }
     }
 
     /// Nothing comes into it from now on; whether something was not read.
@@ -168,6 +254,7 @@ impl Inbox {
     pub fn push(&mut self, packet: Packet) {
         self.bytes += packet.bytes.len();
         self.packets.push_back(packet);
+        self.count_memory();
     }
 
     /// Appends a piece of a stream, to the last one where nothing tells them apart.
@@ -181,6 +268,7 @@ impl Inbox {
             self.bytes += packet.bytes.len();
             last.bytes.extend_from_slice(&packet.bytes);
             self.held.remove(Held::Message, 1);
+            self.count_memory();
             return;
         }
         self.push(packet);
@@ -192,6 +280,7 @@ impl Inbox {
         self.bytes -= packet.bytes.len() - packet.read;
         self.held.remove(Held::Message, 1);
         self.held.remove(Held::InFlight, packet.rights.len() as u32);
+        self.count_memory();
         Some(packet)
     }
 
@@ -208,20 +297,16 @@ impl Inbox {
             self.held.remove(class, count as u32);
             let _ = all.held.add(class, count as u32);
         }
+        self.count_memory();
         all
     }
 
     /// Takes all messages out of one that is closed, if there are open files in them and nobody is charged for those.
     pub fn give_up(&mut self) -> Option<Inbox> {
-        if !self.held.payer().is_nobody() || self.held.count(Held::InFlight) == 0 {
+        if self.held.count(Held::InFlight) == 0 || !self.payer().is_nobody() {
             return None;
         }
-        Some(Inbox {
-            packets: core::mem::take(&mut self.packets),
-            bytes: core::mem::take(&mut self.bytes),
-            held: self.held.copy(Held::Socket),
-            ..Inbox::default()
-        })
+        Some(self.take_all())
     }
 
     /// The open files in all messages.
@@ -283,6 +368,7 @@ impl Inbox {
             if let Some(packet) = self.packets.front_mut() {
                 packet.read += of_next;
             }
+            self.count_memory();
         }
         Ok(taken)
     }

@@ -120,7 +120,7 @@ impl Endpoint {
         crate::memory::admit()?;
         let (address, credentials) = other.identity(cx);
         // What waits in it is charged as what waits in the listener, whose it will be.
-        let payer = other.inbox.lock(cx).payer().share();
+        let payer = other.inbox.lock(cx).payer();
         let server = Endpoint::new(self.kind, credentials, &payer);
         server.get(cx).join(self.name, self.address(cx), own, cx);
         server.get(cx).state.lock(cx).address = address.clone();

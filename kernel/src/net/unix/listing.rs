@@ -54,9 +54,12 @@ pub struct Row {
     pub user: u32,
 }
 
-/// What is told of a socket; `None` if it is gone.
+/// What is told of a socket; `None` if it is gone, or left of a table that has ended.
 pub fn row(name: Name, cx: &Cx) -> Option<Row> {
     let endpoint = name.upgrade(cx).ok()?;
+    if endpoint.inbox.lock(cx).is_left() {
+        return None;
+    }
     let (state, address, shutdown, user, peer, connections) = {
         let state = endpoint.state.lock(cx);
         let (what, peer, connections) = match &state.role {

@@ -12,14 +12,15 @@ use linux_raw_sys::net;
 use refs::{SpinLock, StrongRc, TempRc, Waker, WeakRc};
 use zerocopy::IntoBytes;
 
+use super::inbox::Inbox;
 use super::listing::SOCKETS;
 use super::{Address, Endpoint, Kind};
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
-use crate::fs::{Events, File, FileEnd, OpenFile, VfsCaller};
+use crate::fs::{Events, File, FileEnd, OpenFile, UnseenContents, VfsCaller};
 use crate::memory::{object_bytes, slot_bytes};
 use crate::net::devices;
-use crate::net::registry::Entered;
+use crate::net::registry::{Entered, Registry};
 use crate::net::{
     AtFault, Credentials, Family, Received, Receiving, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type,
     read_into, send_all,
@@ -44,7 +45,7 @@ impl Family for Unix {
 
     fn pair(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<[Box<dyn File>; 2]> {
         let kind = Kind::new(kind, protocol)?;
-        Ok(Endpoint::pair(kind, Credentials::of(me, cx)?, &me.payer(cx)?, cx).map(UnixSocket::boxed))
+        Ok(Endpoint::pair(kind, Credentials::of(me, cx)?, cx).map(UnixSocket::boxed))
     }
 
     fn socket_of<'a>(&self, open: &'a OpenFile) -> Option<&'a dyn Socket> {
@@ -61,8 +62,10 @@ pub struct UnixSocket {
 }
 
 /// What one end of a pair takes at least, besides its description.
-const BYTES: usize =
-    slot_bytes(size_of::<UnixSocket>()) + object_bytes::<Endpoint>() + crate::fs::anonymous::INODE_BYTES;
+const BYTES: usize = slot_bytes(size_of::<UnixSocket>())
+    + object_bytes::<Endpoint>()
+    + crate::fs::anonymous::INODE_BYTES
+    + Registry::<Endpoint>::ENTRY_BYTES;
 
 impl Kind {
     fn new(kind: Type, protocol: u32) -> Result<Self> {
@@ -251,9 +254,20 @@ impl Socket for UnixSocket {
 
 impl File for UnixSocket {
     fn end(&self) -> FileEnd {
-        // A pair. Until it is connected anew or gets a name nobody finds one of its ends by the other's; messages that are charged to a group are given back at once.
-        let is_charged = self.endpoint.with(Endpoint::is_charged);
-        if is_charged { FileEnd::Seen } else { FileEnd::UnseenBy { bytes: BYTES } }
+        // A pair. Until it is connected anew or gets a name nobody finds one of its ends by the other's.
+        FileEnd::UnseenBy { bytes: BYTES }
+    }
+
+    fn join_contents(&self, contents: &StrongRc<UnseenContents>) {
+        self.endpoint.with(|endpoint| endpoint.inbox.with(|inbox| inbox.join_contents(contents)));
+    }
+
+    fn leave_contents(&self) {
+        self.endpoint.with(|endpoint| endpoint.inbox.with(Inbox::leave_contents));
+    }
+
+    fn take_counted(&self) -> usize {
+        self.endpoint.with(|endpoint| endpoint.inbox.with(Inbox::take_counted))
     }
 
     fn class(&self) -> Held {
