@@ -69,7 +69,12 @@ static void measure(const char *name, void (*make)(int))
     make(2000);
     long before = free_kib();
     make(ROUNDS);
+    // What ended last may be taken apart when the machine has nothing else to do.
     long lost = before - free_kib();
+    for (int tries = 0; lost > MOST_KIB && tries < 100; tries++) {
+        usleep(100000);
+        lost = before - free_kib();
+    }
     if (lost > MOST_KIB)
         printf("%s: lost %ld KiB\n", name, lost);
     else
