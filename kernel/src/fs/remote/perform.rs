@@ -18,6 +18,7 @@ use super::channel::Data;
 use super::file;
 use super::listing::Listing;
 use super::node::Node;
+use super::removals::Removal;
 use super::session::{Fid, Session};
 use super::volume::{Seen, Volume};
 use crate::block::wait_async;
@@ -104,6 +105,8 @@ struct Loser {
     number: u64,
     /// How many names it has, with this one.
     links: u64,
+    /// What others see of it, where it may be its last name.
+    removal: Option<Removal>,
     inode: Option<StrongRc<Inode>>,
 }
 
@@ -113,10 +116,8 @@ impl Loser {
         let is_directory = FileKind::of_mode(attributes.mode) == Some(FileKind::Directory);
         let links = if is_directory { 1 } else { attributes.links };
         // As long as it has others its number is no other file's.
-        if links <= 1 {
-            volume.removals.begin(number, cx);
-        }
-        Loser { number, links, inode: volume.own_inode(number, cx) }
+        let removal = (links <= 1).then(|| volume.removals.begin(number, cx));
+        Loser { number, links, removal, inode: volume.own_inode(number, cx) }
     }
 
     /// It has lost that name, or none after all. With its last it is known no more.
@@ -138,7 +139,11 @@ impl Loser {
                 dentry.is_removed |= dentry.parent == Some(directory.downgrade()) && *dentry.name == *name;
             }
         }
-        volume.removals.end(self.number, is_last, cx);
+        match self.removal {
+            Some(removal) => volume.removals.end(removal, is_last, cx),
+            None if is_last => volume.removals.note_over(self.number, cx),
+            None => {}
+        }
     }
 }
 
