@@ -236,11 +236,12 @@ impl Job {
         removals: u64,
     ) -> Result<Option<StrongRc<Inode>>> {
         let above = fid_of(directory, cx)?;
+        let name_changes = with_node(directory, cx, |_, node| node.name_changes(name, cx))?;
         let fid = match self.session.walk_async(cx, number(&above), Some(name)) {
             Ok(fid) => fid,
             Err(error) => {
                 if error == Errno::ENOENT {
-                    with_node(directory, cx, |_, node| node.remember(name, None, cx))?;
+                    with_node(directory, cx, |_, node| node.remember(name, None, name_changes, cx))?;
                 }
                 return Err(error);
             }
@@ -257,7 +258,9 @@ impl Job {
         if self.volume(cx)?.removals.may_concern(attributes.qid.path, removals, cx) {
             return Ok(None);
         }
-        self.enter((directory, name), fid, &attributes, target, Seen::Found(changes), cx).map(Some)
+        let inode = self.enter((directory, name), fid, &attributes, target, Seen::Found(changes), cx)?;
+        with_node(directory, cx, |_, node| node.remember(name, Some(attributes.qid.path), name_changes, cx))?;
+        Ok(Some(inode))
     }
 
     /// Where a symbolic link leads; nothing of another file.
@@ -280,10 +283,7 @@ impl Job {
         seen: Seen,
         cx: &Cx,
     ) -> Result<StrongRc<Inode>> {
-        let volume = self.volume(cx)?;
-        let inode = volume.enter(Some((directory, name)), fid, attributes, target, seen, cx)?;
-        Node::of(&directory.get(cx))?.remember(name, Some(attributes.qid.path), cx);
-        Ok(inode)
+        self.volume(cx)?.enter(Some((directory, name)), fid, attributes, target, seen, cx)
     }
 
     /// Whether a file is still what its name leads to; then it is as it is now, and open.
@@ -301,6 +301,7 @@ impl Job {
                 let Some(parent) = own(parent, cx) else { return Ok(Answer::Stale) };
                 let parent = &parent;
                 let above = fid_of(parent, cx)?;
+                let name_changes = with_node(parent, cx, |_, node| node.name_changes(&name, cx))?;
                 match self.session.walk_async(cx, number(&above), Some(&name)) {
                     Ok(fid) => {
                         let attributes = self.refresh_async(cx, inode, &fid)?;
@@ -313,7 +314,7 @@ impl Job {
                         fid
                     }
                     Err(Errno::ENOENT) => {
-                        with_node(parent, cx, |_, node| node.remember(&name, None, cx))?;
+                        with_node(parent, cx, |_, node| node.remember(&name, None, name_changes, cx))?;
                         note_removed(inode, cx)?;
                         return Ok(Answer::Stale);
                     }
