@@ -100,6 +100,12 @@ fn begin_change_async(cx: &mut Cx, inode: &StrongRc<Inode>) -> Result<()> {
     wait_async(cx, |waker, cx| with_node(inode, cx, |_, node| node.begin_change(waker, cx))?)
 }
 
+/// A file is about to have more or fewer names, or has: what the server was asked about it meanwhile is not as it is now.
+fn note_change(inode: Option<&StrongRc<Inode>>, cx: &Cx) {
+    // What is not of this file system has no such number.
+    _ = inode.map(|inode| with_node(inode, cx, |_, node| node.note_change()));
+}
+
 /// A file that is about to lose a name.
 struct Loser {
     number: u64,
@@ -117,12 +123,15 @@ impl Loser {
         let links = if is_directory { 1 } else { attributes.links };
         // As long as it has others its number is no other file's.
         let removal = (links <= 1).then(|| volume.removals.begin(number, cx));
-        Loser { number, links, removal, inode: volume.own_inode(number, cx) }
+        let inode = volume.own_inode(number, cx);
+        note_change(inode.as_ref(), cx);
+        Loser { number, links, removal, inode }
     }
 
     /// It has lost that name, or none after all. With its last it is known no more.
     fn end(self, lost: Option<(&StrongRc<Inode>, &[u8])>, volume: &TempRc<'_, Volume>, cx: &Cx) {
         let mut is_last = lost.is_some() && self.links <= 1;
+        note_change(self.inode.as_ref(), cx);
         if let (Some((directory, name)), Some(inode)) = (lost, self.inode) {
             let inode = inode.get(cx);
             inode.change_kept(cx, |metadata| {
@@ -449,7 +458,9 @@ impl Job {
     ) -> Result<Answer> {
         let (above, fid) = (fid_of(directory, cx)?, fid_of(target, cx)?);
         let request = Request::Link { directory: number(&above), fid: number(&fid), name };
+        note_change(Some(target), cx);
         self.session.tell_async(cx, &request, done)?;
+        note_change(Some(target), cx);
         let path = with_node(target, cx, |inode, _| {
             inode.change_kept(cx, |metadata| metadata.links = metadata.links.saturating_add(1));
             inode.number
