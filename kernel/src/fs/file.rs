@@ -122,6 +122,9 @@ pub trait File: Any + Send + Sync {
         Err(Errno::EINVAL.into())
     }
 
+    /// A call of the caller's that read it, and did not end at once, is over: what was kept for it need not be. Of seekable files only.
+    fn end_read(&self, _me: &dyn VfsCaller, _cx: &Cx) {}
+
     /// Writes at `offset`: how many bytes. Says `Block` where there is no room yet. A fault of `from` behind the first byte is a short write.
     fn write(&self, _offset: u64, _from: &mut Reader<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         Err(Errno::EINVAL.into())

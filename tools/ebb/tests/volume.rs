@@ -369,6 +369,16 @@ fn a_file_that_loses_one_of_two_names_stays_the_same_file() {
 
 #[test]
 #[ignore = "starts a machine"]
+fn names_come_and_go_while_others_look_for_them() {
+    let place = directory();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/volume/names.c");
+    let program = place.path().join("names");
+    said(Command::new("musl-gcc").args(["-static", "-O1", "-o"]).arg(program).arg(source));
+    assert_eq!(said(&mut ebb(&["--cpus", "2", "-v", &at_v(place.path())], "/v/names")), "done\n");
+}
+
+#[test]
+#[ignore = "starts a machine"]
 fn nothing_of_a_read_only_volume_can_be_changed() {
     let place = directory();
     fill(place.path());

@@ -124,10 +124,38 @@ static void show_crowd(int fd)
         close(sockets[i]);
 }
 
+// What is left of a connection whose end at the listener closed first.
+static void show_left(int fd)
+{
+    int listener = listener4(1), port = port_of(listener), client = socket(AF_INET, SOCK_STREAM, 0);
+    REQUIRE(connect4(client, "127.0.0.1", port) == 0);
+    int own = port_of(client), server = accept(listener, NULL, NULL);
+    char byte, buffer[4096];
+    close(listener), close(server);
+    REQUIRE(recv(client, &byte, 1, 0) == 0);
+    check_sleep_ms(20);
+    of_inet(AF_INET, IPPROTO_TCP, 1 << 5, NLM_F_DUMP);
+    show_inet("fin-wait-2", fd, port, -1);
+    close(client);
+    check_sleep_ms(20);
+    of_inet(AF_INET, IPPROTO_TCP, 1 << 5, NLM_F_DUMP);
+    show_inet("no-fin-wait-2", fd, port, -1);
+    of_inet(AF_INET, IPPROTO_TCP, 1 << 6, NLM_F_DUMP);
+    show_inet("time-wait", fd, port, -1);
+    struct inet_diag_req_v2 *head = of_inet(AF_INET, IPPROTO_TCP, 0, 0);
+    head->id.idiag_sport = htons(port), head->id.idiag_dport = htons(own);
+    head->id.idiag_src[0] = head->id.idiag_dst[0] = htonl(INADDR_LOOPBACK);
+    ask(fd, &request);
+    REQUIRE(recv(fd, buffer, sizeof buffer, 0) > 0);
+    struct inet_diag_msg *one = NLMSG_DATA((struct nlmsghdr *)buffer);
+    check_line("time-wait-one: state %d timer %d %s inode %u\n", one->idiag_state, one->idiag_timer, one->idiag_expires > 0 && one->idiag_expires <= 60000 ? "in a minute" : "late", one->idiag_inode);
+}
+
 int main(void)
 {
     int fd = netlink(NETLINK_SOCK_DIAG);
     show_crowd(fd);
+    show_left(fd);
     // TCP.
     int listener = listener4(5);
     int port = port_of(listener);

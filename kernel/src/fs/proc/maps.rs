@@ -13,7 +13,7 @@ use refs::{SpinLock, WeakRc};
 
 use super::Target;
 use super::process::name_for;
-use super::text::{Line, Text};
+use super::text::{Line, Text, write_some};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
@@ -133,7 +133,7 @@ impl File for VmaTextFile {
         let result = loop {
             if offset < part.end() {
                 let from = (offset - part.offset) as usize;
-                break part.text.bytes().map_err(Stop::from).and_then(|bytes| Ok(to.write(&bytes[from..])?));
+                break part.text.bytes().map_err(Stop::from).and_then(|bytes| Ok(write_some(&bytes[from..], to)?));
             }
             let next = self.make_next(&part, me, cx).and_then(|next| {
                 // Behind that: see [`Target::check_access`].

@@ -12,6 +12,7 @@ use crate::net::filter::MOST_BYTES as MOST_FILTER_BYTES;
 use crate::net::inet::options::MOST_BUFFER;
 use crate::net::inet::ports::{FIRST_UNPRIVILEGED, ephemeral, set_ephemeral};
 use crate::net::inet::settings::{KEEP_COUNT_DEFAULT, KEEP_IDLE, KEEP_INTERVAL, SYN_COOKIES};
+use crate::net::inet::tcp::time_wait;
 use crate::net::{SOMAXCONN, inet, interface};
 
 /// A file with a number, which nobody changes.
@@ -119,7 +120,7 @@ const IPV4: &[Entry] = &[
     fixed!("tcp_synack_retries", 5),
     tunable!("tcp_syncookies", SYN_COOKIES),
     fixed!("tcp_max_syn_backlog", 128),
-    fixed!("tcp_max_tw_buckets", 16_384),
+    tunable!("tcp_max_tw_buckets", time_wait::MOST),
     fixed!("tcp_tw_reuse", 2),
     fixed!("tcp_timestamps", 1),
     fixed!("tcp_window_scaling", 1),

@@ -12,8 +12,7 @@ use crate::error::Result;
 use crate::net::cursor::Cursor;
 use crate::net::inet::datagram::{self, Kind};
 use crate::net::inet::listing::{Family, Listing, Name, Place, Row, V4, V6};
-use crate::net::inet::ports::time_waits;
-use crate::net::inet::tcp;
+use crate::net::inet::tcp::{self, time_wait};
 use crate::net::netlink::endpoint as netlink;
 use crate::net::unix::listing as unix;
 use crate::net::{Type, counters, packet};
@@ -119,7 +118,7 @@ pub(super) fn socket_counts(text: &mut Text, _target: &Target, _me: &Current, cx
     let used =
         tcp::count() + datagram::count() + unix::SOCKETS.count() + netlink::SOCKETS.count() + packet::SOCKETS.count();
     text.add(format_args!("sockets: used {used}\n"));
-    text.add(format_args!("TCP: inuse {tcp} orphan 0 tw {} alloc {} mem 0\n", time_waits(), tcp::count()));
+    text.add(format_args!("TCP: inuse {tcp} orphan 0 tw {} alloc {} mem 0\n", time_wait::count(), tcp::count()));
     text.add(format_args!("UDP: inuse {udp} mem 0\nUDPLITE: inuse 0\n"));
     text.add(format_args!("RAW: inuse {raw}\nFRAG: inuse 0 memory 0\n"));
     Ok(())
@@ -290,7 +289,15 @@ fn socket(text: &mut Text, listing: Listing, row: &Row) {
         text.add(format_args!(":{port:04X}"));
     }
     let (state, waiting, user, inode) = (row.state, row.waiting, row.user, row.inode);
-    let end = if listing == Listing::Tcp { " 1 0000000000000000 100 0 0 10 0" } else { " 2 0000000000000000 0" };
-    text.add(format_args!(" {state:02X} 00000000:{waiting:08X} 00:00000000 00000000 {user:>5}        0 {inode}{end}"));
+    // The timer of TIME_WAIT, and when it goes off, in hundredths of a second.
+    let (timer, when) = row.left.map_or((0, 0), |left| (3, left / 10_000_000));
+    let end = match listing {
+        Listing::Tcp if row.left.is_some() => " 3 0000000000000000",
+        Listing::Tcp => " 1 0000000000000000 100 0 0 10 0",
+        Listing::Datagram(_) => " 2 0000000000000000 0",
+    };
+    text.add(format_args!(
+        " {state:02X} 00000000:{waiting:08X} {timer:02X}:{when:08X} 00000000 {user:>5}        0 {inode}{end}"
+    ));
     end_line(text, start, listing, row.family);
 }

@@ -5,7 +5,7 @@ use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
-use frame::mm::{Reader, Writer};
+use frame::mm::{Fault, Reader, Writer};
 use refs::{SpinLock, Waker, WeakRc};
 
 use super::net_sockets::SocketsSoFar;
@@ -15,6 +15,7 @@ use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{Events, File, FileEnd, Lseek, MOUNTS, VfsCaller};
 use crate::memory::AddressSpace;
+use crate::process::Thread;
 use crate::reclaim::Held;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
@@ -56,6 +57,11 @@ impl Text {
         let ends = self.time_slice.is_over();
         self.next_part = ends.then_some(next);
         ends
+    }
+
+    /// Whether nothing is left to make.
+    fn is_complete(&self) -> bool {
+        self.next_part.is_none()
     }
 
     /// Appends what `format_args!` made.
@@ -223,10 +229,52 @@ pub struct TextFile {
     change: Option<Change>,
     /// The address space that it is about, where it is about one: there is no text any more when the process has another.
     of: Option<Option<WeakRc<AddressSpace>>>,
+    texts: SpinLock<Texts>,
+}
+
+/// So many texts are kept for calls that read the same open text at once.
+const MOST_CALLS: usize = 4;
+
+/// What is kept of an open text.
+#[derive(Default)]
+struct Texts {
     /// As it was when it was last read from the start.
-    text: SpinLock<Vec<u8>>,
-    /// The same in the making: others have their turn in between.
-    making: SpinLock<Option<Text>>,
+    last: Vec<u8>,
+    /// What the calls that read it just now go on with: one each, until the call has it all or ends. Of more than [`MOST_CALLS`] some begin anew.
+    of_calls: Vec<TextOfCall>,
+}
+
+/// The text that one call reads. It is in the making while others have their turn, or complete while memory of the reader's is brought in: then the
+/// call goes on with the same text, whoever else reads from the start meanwhile.
+struct TextOfCall {
+    caller: WeakRc<Thread>,
+    text: Text,
+}
+
+impl Texts {
+    fn take(&mut self, caller: WeakRc<Thread>) -> Option<Text> {
+        let at = self.of_calls.iter().position(|call| call.caller == caller)?;
+        Some(self.of_calls.swap_remove(at).text)
+    }
+
+    fn keep(&mut self, caller: WeakRc<Thread>, text: Text, cx: &Cx) {
+        // A thread that was killed does not come back.
+        self.of_calls.retain(|call| call.caller.upgrade(cx).is_ok());
+        if self.of_calls.len() == MOST_CALLS {
+            let complete = self.of_calls.iter().position(|call| call.text.is_complete());
+            match complete {
+                _ if text.is_complete() => return self.last = text.bytes,
+                // Those in the making come first: as they go on, each has its end.
+                Some(at) => self.last = self.of_calls.swap_remove(at).text.bytes,
+                None => return,
+            }
+        }
+        self.of_calls.push(TextOfCall { caller, text });
+    }
+
+    fn capacity(&self) -> usize {
+        self.last.capacity() + self.of_calls.iter().map(|call| call.text.bytes.capacity()).sum::<usize>()
+    }
 }
 
 /// An open text about mounts: it can be waited for until there is another mount or one less.
@@ -259,6 +307,10 @@ impl File for MountsFile {
 
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         self.text.read(offset, to, me, cx)
+    }
+
+    fn end_read(&self, me: &dyn VfsCaller, cx: &Cx) {
+        self.text.end_read(me, cx);
     }
 
     fn is_seekable(&self) -> bool {
@@ -296,12 +348,36 @@ const MAX_WRITE: usize = 4096;
 impl TextFile {
     /// The text that `show` makes.
     pub fn new(target: Target, show: Show, change: Option<Change>) -> Self {
-        TextFile { target, show, change, of: None, text: SpinLock::new(Vec::new()), making: SpinLock::new(None) }
+        TextFile { target, show, change, of: None, texts: SpinLock::default() }
     }
 
     /// The text that `show` makes about the address space that the target has now.
     pub fn of_memory(target: Target, show: Show, cx: &Cx) -> Self {
         TextFile { of: Some(memory_of(&target, cx)), ..TextFile::new(target, show, None) }
+    }
+
+    /// Makes a text, or goes on with one.
+    fn make(&self, text: &mut Text, me: &Current, cx: &Cx) -> Result<()> {
+        text.time_slice = TimeSlice::default();
+        (self.show)(text, &self.target, me, cx)?;
+        // It is made of what the process has: where that is another one by now, of nothing.
+        if text.is_complete() && self.of.is_some_and(|of| of != memory_of(&self.target, cx)) {
+            *text = Text::default();
+        }
+        text.bytes().map(drop)
+    }
+}
+
+/// Writes what there is room and memory for.
+///
+/// # Errors
+/// A fault of the first byte: one behind it is a short read.
+pub(super) fn write_some(bytes: &[u8], to: &mut Writer<'_>) -> core::result::Result<usize, Fault> {
+    let room = to.remaining();
+    let outcome = to.write(bytes);
+    match room - to.remaining() {
+        0 => outcome,
+        len => Ok(len),
     }
 }
 
@@ -319,27 +395,50 @@ impl File for TextFile {
     }
 
     fn kernel_bytes(&self, cx: &Cx) -> usize {
-        let making = self.making.lock(cx).as_ref().map_or(0, |text| text.bytes.capacity());
-        512 + self.text.lock(cx).capacity() + making
+        512 + self.texts.lock(cx).capacity()
     }
 
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
-        // A reader whose memory was missing comes again, and has it made anew.
-        if offset == 0 || self.text.lock(cx).is_empty() {
-            let mut text = self.making.lock(cx).take().unwrap_or_default();
-            text.time_slice = TimeSlice::default();
-            (self.show)(&mut text, &self.target, Current::of(me)?, cx)?;
-            if text.next_part.is_some() {
-                *self.making.lock(cx) = Some(text);
+        let me = Current::of(me)?;
+        let behind = |text: &[u8]| usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+        let kept = {
+            let mut texts = self.texts.lock(cx);
+            let kept = texts.take(me.thread);
+            if kept.is_none() && offset > 0 && !texts.last.is_empty() {
+                return Ok(write_some(&texts.last[behind(&texts.last)..], to)?);
+            }
+            kept
+        };
+        let is_complete = kept.as_ref().is_some_and(Text::is_complete);
+        let mut text = kept.unwrap_or_default();
+        if !is_complete {
+            self.make(&mut text, me, cx)?;
+            if !text.is_complete() {
+                self.texts.lock(cx).keep(me.thread, text, cx);
                 return Err(Stop::Pause(Interruption::KillOnly));
             }
-            // It is made of what the process has: where that is another one by now, of nothing.
-            let is_other = self.of.is_some_and(|of| of != memory_of(&self.target, cx));
-            *self.text.lock(cx) = if is_other { Vec::new() } else { text.into_bytes()? };
         }
-        let text = self.text.lock(cx);
-        let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or(&[]);
-        Ok(to.write(rest)?)
+        let rest = &text.bytes[behind(&text.bytes)..];
+        let wanted = rest.len().min(to.remaining());
+        let outcome = write_some(rest, to);
+        let mut texts = self.texts.lock(cx);
+        if outcome == Ok(wanted) {
+            texts.last = text.bytes;
+        } else {
+            texts.keep(me.thread, text, cx);
+        }
+        Ok(outcome?)
+    }
+
+    fn end_read(&self, me: &dyn VfsCaller, cx: &Cx) {
+        let Ok(me) = Current::of(me) else { return };
+        let mut texts = self.texts.lock(cx);
+        if let Some(text) = texts.take(me.thread)
+            && text.is_complete()
+        {
+            // Who reads on gets the rest of it.
+            texts.last = text.bytes;
+        }
     }
 
     fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
@@ -362,7 +461,7 @@ impl File for TextFile {
     }
 
     fn seek(&self, to: Lseek, now: u64, cx: &Cx) -> Step<u64> {
-        Ok(seek_in(|| self.text.lock(cx).len() as u64, to, now)?)
+        Ok(seek_in(|| self.texts.lock(cx).last.len() as u64, to, now)?)
     }
 }
 

@@ -120,11 +120,13 @@ fn go_on_reading_async(
         None => complete_async(cx, me, Patience::Forever, &mut step),
     };
     passing.end_async(cx, me);
-    if position == Position::Current
-        && let Ok(open) = name.upgrade(cx)
-        && open.reads_past
+    if let Ok(open) = name.upgrade(cx)
+        && open.is_seekable
     {
-        open.file.end_turn(&*me, cx);
+        if position == Position::Current && open.reads_past {
+            open.file.end_turn(&*me, cx);
+        }
+        open.file.end_read(&*me, cx);
     }
     notify::transferred(name, done, FileEvents::ACCESS, cx);
     finish(outcome, done)

@@ -342,9 +342,14 @@ impl Node {
         Ok(())
     }
 
-    /// Remembers what a name leads to.
-    pub fn remember(&self, name: &[u8], number: Option<u64>, cx: &Cx) {
-        self.names.remember(name, Known { number, since: frame::time::now() }, None, cx);
+    /// How often names of it were [changed](Self::name_changed) or forgotten so far.
+    pub fn name_changes(&self, name: &[u8], cx: &Cx) -> u64 {
+        self.names.get(name, cx).1
+    }
+
+    /// Remembers what a name leads to, if no name was changed since there had been so many [changes](Self::name_changes): what the server said may be from before.
+    pub fn remember(&self, name: &[u8], number: Option<u64>, changes: u64, cx: &Cx) {
+        self.names.remember(name, Known { number, since: frame::time::now() }, Some(changes), cx);
     }
 
     /// Forgets a name.
@@ -354,7 +359,8 @@ impl Node {
 
     /// A name of it was made, removed or moved: what it leads to now.
     pub fn name_changed(&self, name: &[u8], number: Option<u64>, cx: &Cx) {
-        self.remember(name, number, cx);
+        self.names.forget(name, cx);
+        self.names.remember(name, Known { number, since: frame::time::now() }, None, cx);
         self.forget_listing(cx);
         self.expire(cx);
     }

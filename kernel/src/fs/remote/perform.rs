@@ -18,6 +18,7 @@ use super::channel::Data;
 use super::file;
 use super::listing::Listing;
 use super::node::Node;
+use super::removals::Removal;
 use super::session::{Fid, Session};
 use super::volume::{Seen, Volume};
 use crate::block::wait_async;
@@ -99,11 +100,19 @@ fn begin_change_async(cx: &mut Cx, inode: &StrongRc<Inode>) -> Result<()> {
     wait_async(cx, |waker, cx| with_node(inode, cx, |_, node| node.begin_change(waker, cx))?)
 }
 
+/// A file is about to have more or fewer names, or has: what the server was asked about it meanwhile is not as it is now.
+fn note_change(inode: Option<&StrongRc<Inode>>, cx: &Cx) {
+    // What is not of this file system has no such number.
+    _ = inode.map(|inode| with_node(inode, cx, |_, node| node.note_change()));
+}
+
 /// A file that is about to lose a name.
 struct Loser {
     number: u64,
     /// How many names it has, with this one.
     links: u64,
+    /// What others see of it, where it may be its last name.
+    removal: Option<Removal>,
     inode: Option<StrongRc<Inode>>,
 }
 
@@ -113,15 +122,16 @@ impl Loser {
         let is_directory = FileKind::of_mode(attributes.mode) == Some(FileKind::Directory);
         let links = if is_directory { 1 } else { attributes.links };
         // As long as it has others its number is no other file's.
-        if links <= 1 {
-            volume.removals.begin(number, cx);
-        }
-        Loser { number, links, inode: volume.own_inode(number, cx) }
+        let removal = (links <= 1).then(|| volume.removals.begin(number, cx));
+        let inode = volume.own_inode(number, cx);
+        note_change(inode.as_ref(), cx);
+        Loser { number, links, removal, inode }
     }
 
     /// It has lost that name, or none after all. With its last it is known no more.
     fn end(self, lost: Option<(&StrongRc<Inode>, &[u8])>, volume: &TempRc<'_, Volume>, cx: &Cx) {
         let mut is_last = lost.is_some() && self.links <= 1;
+        note_change(self.inode.as_ref(), cx);
         if let (Some((directory, name)), Some(inode)) = (lost, self.inode) {
             let inode = inode.get(cx);
             inode.change_kept(cx, |metadata| {
@@ -138,7 +148,11 @@ impl Loser {
                 dentry.is_removed |= dentry.parent == Some(directory.downgrade()) && *dentry.name == *name;
             }
         }
-        volume.removals.end(self.number, is_last, cx);
+        match self.removal {
+            Some(removal) => volume.removals.end(removal, is_last, cx),
+            None if is_last => volume.removals.note_over(self.number, cx),
+            None => {}
+        }
     }
 }
 
@@ -231,11 +245,12 @@ impl Job {
         removals: u64,
     ) -> Result<Option<StrongRc<Inode>>> {
         let above = fid_of(directory, cx)?;
+        let name_changes = with_node(directory, cx, |_, node| node.name_changes(name, cx))?;
         let fid = match self.session.walk_async(cx, number(&above), Some(name)) {
             Ok(fid) => fid,
             Err(error) => {
                 if error == Errno::ENOENT {
-                    with_node(directory, cx, |_, node| node.remember(name, None, cx))?;
+                    with_node(directory, cx, |_, node| node.remember(name, None, name_changes, cx))?;
                 }
                 return Err(error);
             }
@@ -252,7 +267,9 @@ impl Job {
         if self.volume(cx)?.removals.may_concern(attributes.qid.path, removals, cx) {
             return Ok(None);
         }
-        self.enter((directory, name), fid, &attributes, target, Seen::Found(changes), cx).map(Some)
+        let inode = self.enter((directory, name), fid, &attributes, target, Seen::Found(changes), cx)?;
+        with_node(directory, cx, |_, node| node.remember(name, Some(attributes.qid.path), name_changes, cx))?;
+        Ok(Some(inode))
     }
 
     /// Where a symbolic link leads; nothing of another file.
@@ -275,10 +292,7 @@ impl Job {
         seen: Seen,
         cx: &Cx,
     ) -> Result<StrongRc<Inode>> {
-        let volume = self.volume(cx)?;
-        let inode = volume.enter(Some((directory, name)), fid, attributes, target, seen, cx)?;
-        Node::of(&directory.get(cx))?.remember(name, Some(attributes.qid.path), cx);
-        Ok(inode)
+        self.volume(cx)?.enter(Some((directory, name)), fid, attributes, target, seen, cx)
     }
 
     /// Whether a file is still what its name leads to; then it is as it is now, and open.
@@ -296,6 +310,7 @@ impl Job {
                 let Some(parent) = own(parent, cx) else { return Ok(Answer::Stale) };
                 let parent = &parent;
                 let above = fid_of(parent, cx)?;
+                let name_changes = with_node(parent, cx, |_, node| node.name_changes(&name, cx))?;
                 match self.session.walk_async(cx, number(&above), Some(&name)) {
                     Ok(fid) => {
                         let attributes = self.refresh_async(cx, inode, &fid)?;
@@ -308,7 +323,7 @@ impl Job {
                         fid
                     }
                     Err(Errno::ENOENT) => {
-                        with_node(parent, cx, |_, node| node.remember(&name, None, cx))?;
+                        with_node(parent, cx, |_, node| node.remember(&name, None, name_changes, cx))?;
                         note_removed(inode, cx)?;
                         return Ok(Answer::Stale);
                     }
@@ -443,7 +458,9 @@ impl Job {
     ) -> Result<Answer> {
         let (above, fid) = (fid_of(directory, cx)?, fid_of(target, cx)?);
         let request = Request::Link { directory: number(&above), fid: number(&fid), name };
+        note_change(Some(target), cx);
         self.session.tell_async(cx, &request, done)?;
+        note_change(Some(target), cx);
         let path = with_node(target, cx, |inode, _| {
             inode.change_kept(cx, |metadata| metadata.links = metadata.links.saturating_add(1));
             inode.number

@@ -25,25 +25,41 @@ struct Table {
     count: u64,
 }
 
+impl Table {
+    fn note_over(&mut self, number: u64) {
+        if self.over.len() == REMEMBERED {
+            self.over.pop_front();
+        }
+        self.over.push_back(number);
+        self.count += 1;
+    }
+}
+
+/// A file is about to lose a name, and its number is noted: until [`Removals::end`] takes it.
+#[must_use = "until it is ended everybody who looks for the file looks again"]
+pub struct Removal(u64);
+
 impl Removals {
     /// The file of that number is about to lose a name, which may be its last.
-    pub fn begin(&self, number: u64, cx: &Cx) {
+    pub fn begin(&self, number: u64, cx: &Cx) -> Removal {
         self.0.lock(cx).under_way.push(number);
+        Removal(number)
     }
 
     /// No more: it has kept it, or `was_last`.
-    pub fn end(&self, number: u64, was_last: bool, cx: &Cx) {
+    pub fn end(&self, Removal(number): Removal, was_last: bool, cx: &Cx) {
         let mut table = self.0.lock(cx);
         if let Some(index) = table.under_way.iter().position(|one| *one == number) {
             table.under_way.swap_remove(index);
         }
         if was_last {
-            if table.over.len() == REMEMBERED {
-                table.over.pop_front();
-            }
-            table.over.push_back(number);
-            table.count += 1;
+            table.note_over(number);
         }
+    }
+
+    /// The file of that number has lost its last name, which nobody expected.
+    pub fn note_over(&self, number: u64, cx: &Cx) {
+        self.0.lock(cx).note_over(number);
     }
 
     /// How many have lost their last name by now.

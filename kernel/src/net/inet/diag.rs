@@ -12,7 +12,7 @@ use super::datagram::{self, Kind};
 use super::listing::{Listing, Name};
 use super::options::MOST_BUFFER;
 use super::settings::Settings;
-use super::tcp;
+use super::tcp::{self, time_wait};
 use crate::net::Shutdown;
 
 /// One end of a connection.
@@ -58,6 +58,8 @@ pub struct Details {
     pub buffers: [u32; 2],
     /// How many messages were lost.
     pub drops: u32,
+    /// For how many nanoseconds it goes on, if it is what is left of a connection.
+    pub left: Option<u64>,
     /// The congestion control that was chosen.
     pub congestion_control: &'static [u8],
 }
@@ -72,7 +74,10 @@ impl Listing {
         let (local, remote) =
             (Address { ip: local.ip, port: local.port }, Address { ip: remote.ip, port: remote.port });
         match self {
-            Listing::Tcp => tcp::find(local, remote).map(Name::Tcp),
+            Listing::Tcp => {
+                let left = || time_wait::find(&(local, remote)).map(|told| Name::TimeWait(told.ends));
+                tcp::find(local, remote).map(Name::Tcp).or_else(left)
+            }
             Listing::Datagram(kind) => datagram::find(kind, local, remote).map(Name::Datagram),
         }
     }
@@ -83,6 +88,12 @@ impl Name {
     pub fn details(self, cx: &Cx) -> Option<Details> {
         match self {
             Name::Tcp(name) => Some(name.upgrade(cx).ok()?.details(cx)),
+            Name::TimeWait(ends) => {
+                let told = time_wait::find(&ends)?;
+                let of_nobody = with_settings(&Settings::default(), told.version, [0; 2]);
+                let (local, remote) = (end(ends.0), end(ends.1));
+                Some(Details { state: told.state as u8, local, remote, left: Some(told.left), ..of_nobody })
+            }
             Name::Datagram(name) => Some(name.upgrade(cx).ok()?.details(cx)),
         }
     }
@@ -91,7 +102,7 @@ impl Name {
     pub fn info(self, cx: &Cx) -> Option<Vec<u8>> {
         match self {
             Name::Tcp(name) => Some(name.upgrade(cx).ok()?.info(cx)),
-            Name::Datagram(_) => None,
+            Name::TimeWait(_) | Name::Datagram(_) => None,
         }
     }
 }
@@ -119,6 +130,7 @@ fn with_settings(settings: &Settings, version: Version, defaults: [i32; 2]) -> D
             number(net::SOL_SOCKET, net::SO_SNDBUF, defaults[1]) as u32,
         ],
         drops: 0,
+        left: None,
         congestion_control: b"",
     }
 }

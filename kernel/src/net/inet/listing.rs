@@ -8,7 +8,7 @@ use refs::WeakRc;
 use super::address::{Address, Version, as_v6};
 use super::datagram::{self, Kind};
 use super::ports::PortCursor;
-use super::tcp;
+use super::tcp::{self, time_wait};
 use crate::net::cursor::Cursor;
 
 /// A socket, by name.
@@ -16,6 +16,8 @@ use crate::net::cursor::Cursor;
 pub enum Name {
     /// A listener or a connection.
     Tcp(WeakRc<tcp::Endpoint>),
+    /// What is left of a connection that ended here first, and of its socket nothing.
+    TimeWait(time_wait::Ends),
     /// A socket of messages.
     Datagram(WeakRc<datagram::Endpoint>),
 }
@@ -25,6 +27,7 @@ pub enum Name {
 pub struct Place {
     ports: PortCursor,
     connections: Cursor<(Address, Address)>,
+    time_waits: Cursor<u64>,
 }
 
 /// What procfs tells of a socket.
@@ -45,6 +48,8 @@ pub struct Row {
     pub user: u32,
     /// The number of its inode; 0: it waits to be accepted.
     pub inode: u64,
+    /// For how many nanoseconds what is left of a connection goes on.
+    pub left: Option<u64>,
 }
 
 /// What is listed.
@@ -86,34 +91,42 @@ fn words(version: Version, address: Address) -> [u32; 4] {
 }
 
 impl Listing {
-    /// The next socket.
+    /// The next socket, or what is left of one.
     pub fn next(self, place: &mut Place) -> Option<Name> {
         match self {
             Listing::Tcp => tcp::next_listener(&mut place.ports)
                 .or_else(|| tcp::next_connection(&mut place.connections))
-                .map(Name::Tcp),
+                .map(Name::Tcp)
+                .or_else(|| time_wait::next(&mut place.time_waits).map(Name::TimeWait)),
             Listing::Datagram(kind) => datagram::next(kind, &mut place.ports).map(Name::Datagram),
         }
     }
 }
 
 impl Name {
-    /// Its family; `None` if it is gone.
+    /// The family of a socket; `None` if it is gone.
     pub fn family(self, cx: &Cx) -> Option<Family> {
         Some(Family(match self {
             Name::Tcp(name) => name.upgrade(cx).ok()?.version,
+            Name::TimeWait(_) => return None,
             Name::Datagram(name) => name.upgrade(cx).ok()?.version,
         }))
     }
 
     /// What procfs tells of it; `None` if it is gone.
     pub fn row(self, cx: &Cx) -> Option<Row> {
+        let mut left = None;
         let (version, local, remote, state, waiting, user, inode) = match self {
             Name::Tcp(name) => {
                 let endpoint = name.upgrade(cx).ok()?;
                 let (state, local, remote) = endpoint.tcp_state(cx);
                 let inode = endpoint.inode.load(Ordering::Relaxed);
                 (endpoint.version, local, remote, state, endpoint.waiting(cx), endpoint.user(cx), inode)
+            }
+            Name::TimeWait(ends) => {
+                let told = time_wait::find(&ends)?;
+                left = Some(told.left);
+                (told.version, ends.0, Some(ends.1), told.state, 0, 0, 0)
             }
             Name::Datagram(name) => {
                 let endpoint = name.upgrade(cx).ok()?;
@@ -134,6 +147,7 @@ impl Name {
             waiting,
             user,
             inode,
+            left,
         })
     }
 }

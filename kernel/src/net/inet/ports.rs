@@ -1,21 +1,23 @@
 //! [`Ports`]: who has which port of a protocol, and who is reached there.
 //!
 //! ```text
-//!   Ports -- 64 tables by port --> Port -- users: how many sockets have it in the same way (Key), and how many in TIME_WAIT
+//!   Ports -- 64 tables by port --> Port -- users: how many sockets have it in the same way (Key), and how many remnants
 //!                                      `-- reachable: the sockets that are found there
 //!   socket --> Bound: its use of a port; dropping it gives the port back
+//!   what is left of a connection --> Remnant: a use that goes on for a while without the socket
 //! ```
 //!
 //! A port has as many entries in `users` as there are different ways in which it is used, however many sockets use it: a server's
-//! connections are one entry with a count. A socket that ended first leaves its use behind for a minute ([`Bound::leave_in_time_wait`]): at most [`MOST_TIME_WAITS`] of all protocols.
+//! connections are one entry with a count.
 //!
 //! Owner: a use belongs to its socket, and ends with it in some hundred instructions; its charge is a part of the socket's. Nobody waits for a port. Locks: a table's, with nothing else locked behind it.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::mem;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, WeakRc};
@@ -30,17 +32,9 @@ use crate::sysctl::Tunable;
 static EPHEMERAL: AtomicU32 = AtomicU32::new(32_768 << 16 | 60_999);
 /// The first port that needs no privilege (`net.ipv4.ip_unprivileged_port_start`).
 pub static FIRST_UNPRIVILEGED: Tunable = Tunable::new(1024, 0..=65_535);
-/// How long a port is kept whose connection ended, in nanoseconds.
-const TIME_WAIT: u64 = 60_000_000_000;
-/// So many uses are kept in TIME_WAIT. Of more nothing is kept.
-const MOST_TIME_WAITS: usize = 16_384;
-/// So many are looked at for being over when one comes.
-const ENDED_AT_A_TIME: usize = 4;
 /// How many tables there are.
 const TABLES: usize = 64;
 const WORDS: usize = 1024;
-
-static TIME_WAITS: AtomicUsize = AtomicUsize::new(0);
 
 /// The ports that sockets get which ask for none (`net.ipv4.ip_local_port_range`).
 pub fn ephemeral() -> RangeInclusive<u16> {
@@ -58,11 +52,6 @@ pub fn set_ephemeral(first: u16, last: u16) -> Result<()> {
     }
     EPHEMERAL.store(u32::from(first) << 16 | u32::from(last), Ordering::Relaxed);
     Ok(())
-}
-
-/// How many uses are in TIME_WAIT.
-pub fn time_waits() -> usize {
-    TIME_WAITS.load(Ordering::Relaxed)
 }
 
 /// In which way a socket uses a port.
@@ -117,20 +106,19 @@ impl Key {
 struct Users {
     key: Key,
     sockets: usize,
-    /// When each use in TIME_WAIT ends, the oldest first.
-    time_waits: VecDeque<u64>,
+    /// How many have only left their use behind, and when the last of these is over.
+    remnants: usize,
+    last_end: u64,
 }
 
 impl Users {
-    fn forget_old(&mut self, now: u64) {
-        while self.time_waits.front().is_some_and(|&end| end <= now) {
-            self.time_waits.pop_front();
-            TIME_WAITS.fetch_sub(1, Ordering::Relaxed);
-        }
+    fn is_empty(&self) -> bool {
+        self.sockets == 0 && self.remnants == 0
     }
 
-    fn is_empty(&self) -> bool {
-        self.sockets == 0 && self.time_waits.is_empty()
+    /// Whether all are over.
+    fn is_over(&self, now: u64) -> bool {
+        self.sockets == 0 && (self.remnants == 0 || self.last_end <= now)
     }
 }
 
@@ -166,27 +154,25 @@ impl<T: 'static> Port<T> {
     const EMPTY: Self = Port { users: Vec::new(), reachable: Vec::new() };
 
     fn check(&mut self, key: &Key) -> Result<()> {
-        self.forget_old(frame::time::now());
-        let is_used = self.users.iter().any(|users| key.conflicts(&users.key));
+        let is_used = self.users.iter().any(|users| key.conflicts(&users.key) && !users.is_over(frame::time::now()));
         if is_used { Err(Errno::EADDRINUSE) } else { Ok(()) }
-    }
-
-    fn forget_old(&mut self, now: u64) {
-        self.users.iter_mut().for_each(|users| users.forget_old(now));
-        self.users.retain(|users| !users.is_empty());
     }
 
     fn users(&mut self, key: Key) -> &mut Users {
         let at = self.users.iter().position(|users| users.key == key).unwrap_or_else(|| {
-            self.users.push(Users { key, sockets: 0, time_waits: VecDeque::new() });
+            self.users.push(Users { key, sockets: 0, remnants: 0, last_end: 0 });
             self.users.len() - 1
         });
         &mut self.users[at]
     }
 
     fn leave(&mut self, key: &Key) {
+        self.end(key, |users| users.sockets -= 1);
+    }
+
+    fn end(&mut self, key: &Key, end: impl FnOnce(&mut Users)) {
         if let Some(at) = self.users.iter().position(|users| users.key == *key) {
-            self.users[at].sockets -= 1;
+            end(&mut self.users[at]);
             if self.users[at].is_empty() {
                 self.users.swap_remove(at);
             }
@@ -204,18 +190,12 @@ pub struct Ports<T: 'static> {
     /// A bit for each port that has users.
     used: [AtomicU64; WORDS],
     tables: [Table<T>; TABLES],
-    /// When uses in TIME_WAIT end, and of which ports, the oldest first.
-    ends: SpinLock<VecDeque<(u64, u16)>>,
 }
 
 impl<T: Send + Sync> Ports<T> {
     /// All of them are free.
     pub(super) const fn new() -> Self {
-        Ports {
-            used: [const { AtomicU64::new(0) }; WORDS],
-            tables: [const { SpinLock::new(BTreeMap::new()) }; TABLES],
-            ends: SpinLock::new(VecDeque::new()),
-        }
+        Ports { used: [const { AtomicU64::new(0) }; WORDS], tables: [const { SpinLock::new(BTreeMap::new()) }; TABLES] }
     }
 
     fn table(&self, port: u16) -> &Table<T> {
@@ -270,7 +250,6 @@ impl<T: Send + Sync> Ports<T> {
     /// # Errors
     /// EADDRINUSE: there is none.
     pub fn claim_any(&'static self, key: Key, cx: &Cx) -> Result<Bound<T>> {
-        self.end_time_waits();
         let (first, last) = ephemeral().into_inner();
         let count = u32::from(last - first) + 1;
         let start = u32::from_le_bytes(random::bytes(cx)) % count;
@@ -292,24 +271,26 @@ impl<T: Send + Sync> Ports<T> {
         Err(Errno::EADDRINUSE)
     }
 
-    /// Gives some of the ports back whose time is over: more than come, so that they do not pile up.
-    fn end_time_waits(&self) {
-        let now = frame::time::now();
-        for _ in 0..ENDED_AT_A_TIME {
-            let ended = self.ends.with(|ends| {
-                let is_over = ends.front().is_some_and(|(end, _)| *end <= now);
-                if is_over { ends.pop_front() } else { None }
-            });
-            let Some((_, port)) = ended else { return };
-            self.table(port).with(|table| {
-                let Some(entry) = table.get_mut(&port) else { return };
-                entry.forget_old(now);
-                if entry.users.is_empty() {
-                    table.remove(&port);
-                    self.note_used(port, false);
-                }
-            });
-        }
+    /// A remnant goes on until then.
+    pub fn extend(&self, port: u16, key: &Key, until: u64) {
+        self.table(port).with(|table| {
+            let users = table.get_mut(&port).map_or(&mut [][..], |port| &mut port.users);
+            if let Some(users) = users.iter_mut().find(|users| users.key == *key) {
+                users.last_end = users.last_end.max(until);
+            }
+        });
+    }
+
+    /// One of the uses of a port ends.
+    fn end(&self, port: u16, key: &Key, end: impl FnOnce(&mut Users) + Send) {
+        self.table(port).with(|table| {
+            let Some(entry) = table.get_mut(&port) else { return };
+            entry.end(key, end);
+            if entry.users.is_empty() {
+                table.remove(&port);
+                self.note_used(port, false);
+            }
+        });
     }
 
     /// Who is reached by what is sent from one address to another. Of several who share the port, the sender's address decides.
@@ -432,43 +413,43 @@ impl<T: Send + Sync> Bound<T> {
         });
     }
 
-    /// The use goes on for a minute, without the socket.
-    pub fn leave_in_time_wait(self) {
-        self.ports.end_time_waits();
-        let now = frame::time::now();
-        let end = now.saturating_add(TIME_WAIT);
-        let is_kept = TIME_WAITS.fetch_add(1, Ordering::Relaxed) < MOST_TIME_WAITS;
-        let is_kept = self.ports.table(self.port).with(|table| {
-            let users = table.entry(self.port).or_insert(Port::EMPTY).users(self.key);
-            users.forget_old(now);
-            let is_kept = is_kept && users.time_waits.try_reserve(1).is_ok();
-            if is_kept {
-                users.time_waits.push_back(end);
-            } else {
-                TIME_WAITS.fetch_sub(1, Ordering::Relaxed);
-            }
-            is_kept
+    /// The use goes on until then, without the socket.
+    pub fn leave(self, until: u64) -> Remnant<T> {
+        let (ports, port, key) = (self.ports, self.port, self.key);
+        ports.table(port).with(|table| {
+            let users = table.entry(port).or_insert(Port::EMPTY).users(key);
+            (users.sockets, users.remnants) = (users.sockets - 1, users.remnants + 1);
+            users.last_end = users.last_end.max(until);
         });
-        let port = self.port;
-        self.ports.ends.with(|ends| {
-            if is_kept && ends.try_reserve(1).is_ok() {
-                ends.push_back((end, port));
-            }
-        });
+        // The use is the remnant's by now, which gives the port back.
+        mem::forget(self);
+        Remnant { ports, port, key }
     }
 }
 
 impl<T: Send + Sync> Drop for Bound<T> {
     fn drop(&mut self) {
-        let (port, key) = (self.port, self.key);
-        self.ports.table(port).with(|table| {
-            let Some(entry) = table.get_mut(&port) else { return };
-            entry.leave(&key);
-            if entry.users.is_empty() {
-                table.remove(&port);
-                self.ports.note_used(port, false);
-            }
-        });
+        self.ports.end(self.port, &self.key, |users| users.sockets -= 1);
+    }
+}
+
+/// A use of a port that goes on for a while without a socket. When its time is over it is in nobody's way. Dropping it gives the port back.
+pub struct Remnant<T: Send + Sync + 'static> {
+    ports: &'static Ports<T>,
+    port: u16,
+    key: Key,
+}
+
+impl<T: Send + Sync> Remnant<T> {
+    /// Which port it is a use of, and in which way.
+    pub fn used(&self) -> (u16, Key) {
+        (self.port, self.key)
+    }
+}
+
+impl<T: Send + Sync> Drop for Remnant<T> {
+    fn drop(&mut self) {
+        self.ports.end(self.port, &self.key, |users| users.remnants -= 1);
     }
 }
 

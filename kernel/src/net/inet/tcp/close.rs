@@ -1,13 +1,13 @@
 //! The end of a connection: shutting it down, closing it, and what a peer learns of that.
 //!
-//! An end that closes before its peer has done so leaves its port behind in TIME_WAIT. One that has not received everything, or does not want to linger, resets the connection instead.
+//! An end that closes before its peer has done so leaves something behind: see `time_wait`. One that has not received everything, or does not want to linger, resets the connection instead.
 
 use frame::Cx;
 use refs::WeakRc;
 
 use super::endpoint::{Connecting, Phase, State};
 use super::peer::Peer;
-use super::{Endpoint, remote};
+use super::{Endpoint, remote, time_wait};
 use crate::error::Errno;
 use crate::fs::Events;
 use crate::fs::fasync::Band;
@@ -18,8 +18,12 @@ use crate::step::{Interruption, Step, Stop};
 impl State {
     /// Its addresses, while it waits for a connection.
     fn connecting_ends(&self) -> Option<(Address, Address)> {
-        let remote = self.remote.filter(|_| matches!(self.phase, Phase::Connecting))?;
-        Some((self.local, remote))
+        self.ends().filter(|_| matches!(self.phase, Phase::Connecting))
+    }
+
+    /// Its own address, and its peer's, if it has or had one.
+    pub(super) fn ends(&self) -> Option<(Address, Address)> {
+        Some((self.local, self.remote?))
     }
 }
 
@@ -35,20 +39,21 @@ impl Endpoint {
             return if is_over { Ok(()) } else { Err(Stop::Pause(Interruption::KillOnly)) };
         }
         let mut was_connecting = None;
-        let (outcome, peer, place) = {
+        let (outcome, peer, ends, place) = {
             let mut state = self.state.lock(cx);
+            let ends = state.ends();
             let place = state.watched_place();
             let ends_now = what.writing && !state.shutdown.writing;
             state.shutdown.reading |= what.reading;
             state.shutdown.writing |= what.writing;
             match state.phase {
-                Phase::Connected => (Ok(()), state.peer.filter(|_| ends_now), place),
+                Phase::Connected => (Ok(()), state.peer.filter(|_| ends_now), ends, place),
                 Phase::Connecting => {
                     was_connecting = state.connecting_ends();
                     state.begin_anew(self.version);
-                    (Ok(()), None, None)
+                    (Ok(()), None, None, None)
                 }
-                Phase::Closed | Phase::Listening(_) => (Err(Errno::ENOTCONN.into()), None, None),
+                Phase::Closed | Phase::Listening(_) => (Err(Errno::ENOTCONN.into()), None, None, None),
             }
         };
         self.wake_all();
@@ -59,7 +64,7 @@ impl Endpoint {
             if let Some(place) = place {
                 place.show_end(cx);
             }
-            peer.finish(self.name, cx);
+            peer.finish(self.name, ends, cx);
             self.end_if_finished(cx);
         }
         outcome
@@ -76,28 +81,29 @@ impl Endpoint {
         }
     }
 
-    /// The peer sends nothing more.
-    pub(super) fn peer_finished(&self, from: WeakRc<Endpoint>, cx: &Cx) {
+    /// The peer sends nothing more; false if it is not that one's peer any more.
+    pub(super) fn peer_finished(&self, from: WeakRc<Endpoint>, cx: &Cx) -> bool {
         let left = {
             let mut state = self.state.lock(cx);
             if !matches!(state.phase, Phase::Connected) || !state.peer.is_some_and(|peer| peer.is(from)) {
-                return;
+                return false;
             }
             state.is_finished = true;
             if state.shutdown.writing {
                 // This end was the first.
-                let bound = state.bound.take();
+                let left = state.bound.take().zip(state.ends());
                 state.disconnect();
-                bound
+                left
             } else {
                 None
             }
         };
-        if let Some(bound) = left {
-            bound.leave_in_time_wait();
+        if let Some((bound, ends)) = left {
+            time_wait::leave(ends, self.version, true, bound);
         }
         self.wake_all();
         self.fasync.signal(Events::IN, Band::In, cx);
+        true
     }
 
     /// The endpoint of that name has no connection with this one any more.
@@ -135,8 +141,9 @@ impl Endpoint {
         if self.stop_listening(cx) {
             return Err(Stop::Pause(Interruption::KillOnly));
         }
-        let (peer, place, was_connecting) = {
+        let (peer, ends, place, was_connecting) = {
             let mut state = self.state.lock(cx);
+            let ends = state.ends();
             let place = state.watched_place();
             let peer = state.peer.filter(|_| matches!(state.phase, Phase::Connected));
             let was_connecting = state.connecting_ends();
@@ -144,13 +151,13 @@ impl Endpoint {
                 state.error = Some(Errno::ECONNRESET);
             }
             state.begin_anew(self.version);
-            (peer, place, was_connecting)
+            (peer, ends, place, was_connecting)
         };
         if let Some(peer) = peer {
             if let Some(place) = place {
                 place.show_reset(cx);
             }
-            peer.reset(self.name, cx);
+            peer.reset(self.name, ends, cx);
         }
         if let Some(ends) = was_connecting {
             remote::was_left(&ends, cx);
@@ -164,8 +171,9 @@ impl Endpoint {
         if self.stop_listening(cx) {
             return true;
         }
-        let (peer, place, resets, bound, waits, was_connecting) = {
+        let (peer, ends, place, resets, bound, waits, was_connecting) = {
             let mut state = self.state.lock(cx);
+            let ends = state.ends();
             let place = state.watched_place();
             let is_connected = matches!(state.phase, Phase::Connected);
             let is_unread = !state.input.is_empty();
@@ -180,18 +188,18 @@ impl Endpoint {
             let was_connecting = state.connecting_ends();
             state.disconnect();
             state.connecting = Connecting::No;
-            (peer, place, resets, bound, waits, was_connecting)
+            (peer, ends, place, resets, bound, waits, was_connecting)
         };
-        match bound {
-            Some(bound) if waits => bound.leave_in_time_wait(),
+        match bound.zip(ends) {
+            Some((bound, ends)) if waits => time_wait::leave(ends, self.version, false, bound),
             bound => drop(bound),
         }
         if let Some(place) = place.filter(|_| peer.is_some()) {
             if resets { place.show_reset(cx) } else { place.show_end(cx) }
         }
         match peer {
-            Some(peer) if resets => peer.reset(self.name, cx),
-            Some(peer) => peer.finish(self.name, cx),
+            Some(peer) if resets => peer.reset(self.name, ends, cx),
+            Some(peer) => peer.finish(self.name, ends, cx),
             None => {}
         }
         if let Some(ends) = was_connecting {

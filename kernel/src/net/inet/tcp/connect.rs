@@ -8,7 +8,7 @@ use super::connections::Entry;
 use super::endpoint::{Connecting, Phase, State};
 use super::frames::Place;
 use super::peer::Peer;
-use super::{Endpoint, PORTS, remote};
+use super::{Endpoint, PORTS, remote, time_wait};
 use crate::error::{Errno, Result};
 use crate::net::counters;
 use crate::net::inet::address::{Address, is_own, route, source_for};
@@ -38,7 +38,7 @@ impl Endpoint {
             return Err(Errno::EINVAL);
         }
         let bound = match address.port {
-            0 => PORTS.claim_any(key, cx)?,
+            0 => claim_any(key, cx)?,
             port => PORTS.claim(port, key)?,
         };
         let mut state = self.state.lock(cx);
@@ -109,8 +109,12 @@ impl Endpoint {
             return Err(Errno::ENETUNREACH.into());
         }
         crate::memory::admit()?;
-        let own = if has_port { None } else { Some(PORTS.claim_any(key, cx).map_err(|_| Errno::EADDRNOTAVAIL)?) };
+        let own = if has_port { None } else { Some(claim_any(key, cx).map_err(|_| Errno::EADDRNOTAVAIL)?) };
         let local = self.take_addresses(key, own, to, cx)?;
+        if has_port {
+            // A port that nobody had is left of no connection.
+            time_wait::end(&(local, to));
+        }
         if !is_own(to.ip) {
             return self.connect_over_network(local, to, cx);
         }
@@ -223,4 +227,15 @@ impl State {
         self.phase = Phase::Connected;
         self.peer = Some(peer);
     }
+}
+
+/// Takes a port that nobody has.
+///
+/// # Errors
+/// EADDRINUSE: there is none.
+pub(super) fn claim_any(key: Key, cx: &Cx) -> Result<Bound<Endpoint>> {
+    PORTS.claim_any(key, cx).or_else(|_| {
+        time_wait::end_some();
+        PORTS.claim_any(key, cx)
+    })
 }

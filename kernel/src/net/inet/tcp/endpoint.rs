@@ -130,6 +130,8 @@ pub enum TcpState {
     SynSent = 2,
     /// It sends nothing more.
     FinWait2 = 5,
+    /// Its socket is gone, and both ends send nothing more.
+    TimeWait = 6,
     /// It has no connection.
     Close = 7,
     /// The peer sends nothing more.

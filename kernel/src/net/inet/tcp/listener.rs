@@ -6,11 +6,12 @@ use alloc::collections::VecDeque;
 use frame::Cx;
 use refs::{StrongRc, Waker, WeakRc};
 
+use super::connect::claim_any;
 use super::connections::Entry;
 use super::endpoint::{CAPACITY, Connecting, Phase};
 use super::frames::Place;
 use super::peer::Peer;
-use super::{Endpoint, PORTS};
+use super::{Endpoint, PORTS, time_wait};
 use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::fs::fasync::Band;
@@ -86,7 +87,7 @@ impl Endpoint {
             }
             (Key { listens: true, ..state.key(&settings, user) }, state.bound.is_some())
         };
-        let own = if has_port { None } else { Some(PORTS.claim_any(key, cx)?) };
+        let own = if has_port { None } else { Some(claim_any(key, cx)?) };
         let mut state = self.state.lock(cx);
         if !matches!(state.phase, Phase::Closed) {
             return Err(Errno::EINVAL);
@@ -142,6 +143,7 @@ impl Endpoint {
             (state.held.payer().share(), Key { ip: to.ip, listens: false, ..state.key(&settings, 0) }, inherits)
         };
         let (low_water, urgent_inline, linger, capacity) = inherits;
+        time_wait::end(&(to, from));
         let server = Endpoint::with(self.version, &payer, settings, capacity.min(CAPACITY));
         let made = Entry::new(to, from, server.downgrade()).and_then(|entry| Ok((entry, PORTS.join(to.port, key)?)));
         let (entry, bound) = match made {

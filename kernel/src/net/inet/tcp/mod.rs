@@ -16,6 +16,7 @@
 //! | `remote` | the other end's stand-in where that is another machine |
 //! | `connections` | which connections there are, by their two addresses |
 //! | `frames` | its segments, as packet sockets see them |
+//! | `time_wait` | what is left of connections that ended here first |
 //! | `options`, `info`, `socket` | an endpoint as an open file |
 //!
 //! Where both ends of a connection are on this machine no packets are made: what an end sends lies in its peer's `input` when send(2) returns. An end keeps for itself what it was told of the other
@@ -35,6 +36,7 @@ mod options;
 mod peer;
 mod remote;
 mod socket;
+pub mod time_wait;
 mod transfer;
 mod urgent;
 

@@ -7,6 +7,7 @@ use refs::WeakRc;
 use super::Endpoint;
 use super::endpoint::Phase;
 use super::remote::Remote;
+use super::time_wait::{self, Ends};
 use crate::error::Errno;
 use crate::fs::Events;
 use crate::fs::fasync::Band;
@@ -115,26 +116,38 @@ impl Peer {
         }
     }
 
-    /// `own` sends nothing more.
-    pub(super) fn finish(&self, own: WeakRc<Endpoint>, cx: &Cx) {
+    /// `own`, which has these addresses, sends nothing more.
+    pub(super) fn finish(&self, own: WeakRc<Endpoint>, ends: Option<Ends>, cx: &Cx) {
+        let mut is_told = false;
         if let Ok(other) = self.0.upgrade(cx) {
-            other.peer_finished(own, cx);
+            is_told = other.peer_finished(own, cx);
             other.call_remote(cx);
+        }
+        if let Some((local, remote)) = ends
+            && !is_told
+        {
+            time_wait::peer_finished(&(remote, local));
         }
     }
 
-    /// `own` has no connection any more.
-    pub(super) fn reset(&self, own: WeakRc<Endpoint>, cx: &Cx) {
+    /// `own`, which had these addresses, has no connection any more.
+    pub(super) fn reset(&self, own: WeakRc<Endpoint>, ends: Option<Ends>, cx: &Cx) {
         if let Ok(other) = self.0.upgrade(cx) {
             other.peer_reset(own, cx);
             other.call_remote(cx);
         }
+        if let Some((local, remote)) = ends {
+            time_wait::end(&(remote, local));
+        }
     }
 
-    /// `own` has no connection any more, for that reason.
-    pub(super) fn fail(&self, own: WeakRc<Endpoint>, error: Errno, cx: &Cx) {
+    /// `own`, which had these addresses, has no connection any more, for that reason.
+    pub(super) fn fail(&self, own: WeakRc<Endpoint>, ends: Option<Ends>, error: Errno, cx: &Cx) {
         if let Ok(other) = self.0.upgrade(cx) {
             other.was_broken(Peer::new(own), error, cx);
+        }
+        if let Some((local, remote)) = ends {
+            time_wait::end(&(remote, local));
         }
     }
 

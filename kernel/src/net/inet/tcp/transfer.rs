@@ -8,6 +8,7 @@ use super::Endpoint;
 use super::endpoint::{CAPACITY, Phase, State};
 use super::peer::{PIECE, Peer, Sent};
 use super::remote::SocketSaid;
+use super::time_wait;
 use crate::error::Errno;
 use crate::net::{AtFault, Received, Receiving, Sink, Source};
 use crate::reclaim::Held;
@@ -80,11 +81,17 @@ impl Endpoint {
             Sent::ToNobody => {
                 // They were sent, and the answer to them is a reset.
                 let bytes = from.take(PIECE)?;
-                let place = self.state.lock(cx).watched_place();
+                let (place, ends) = {
+                    let state = self.state.lock(cx);
+                    (state.watched_place(), state.ends())
+                };
                 if let Some(place) = place {
                     place.show_refused_data(&bytes, cx);
                 }
                 self.was_reset(peer, cx);
+                if let Some((local, remote)) = ends {
+                    time_wait::end(&(remote, local));
+                }
                 bytes.len()
             }
         };

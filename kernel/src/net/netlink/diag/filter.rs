@@ -208,6 +208,7 @@ mod tests {
             only_v6: false,
             buffers: [0; 2],
             drops: 0,
+            left: None,
             congestion_control: b"",
         }
     }

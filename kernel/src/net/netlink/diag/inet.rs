@@ -173,8 +173,20 @@ fn message(name: Name, details: &Details, wanted: &Wanted, request: &Request<'_>
     put(8, &octets(details.local.ip, details.family));
     put(24, &octets(details.remote.ip, details.family));
     put(44, &details.cookie.to_le_bytes());
+    if let Some(left) = details.left {
+        // The timer of TIME_WAIT, and how many milliseconds it has.
+        put(2, &[3]);
+        put(52, &(left.div_ceil(1_000_000) as u32).to_le_bytes());
+    }
     put(56, [details.queues[0], details.queues[1], details.user, details.inode as u32].as_bytes());
-    let mut message = Message::new(request, BY_FAMILY, flags, &body).with(SHUTDOWN, &[shutdown_bits(details.shutdown)]);
+    let mut message = Message::new(request, BY_FAMILY, flags, &body);
+    if details.left.is_some() {
+        if wanted.is_administrator {
+            message.add(MARK, &details.mark.to_le_bytes());
+        }
+        return message.finish();
+    }
+    message.add(SHUTDOWN, &[shutdown_bits(details.shutdown)]);
     if wanted.asks(TOS) {
         message.add(TOS, &[details.class_v4]);
     }

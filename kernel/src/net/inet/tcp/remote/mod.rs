@@ -318,14 +318,14 @@ impl Remote {
     fn break_off(&self, error: Errno, cx: &Cx) {
         self.state.lock(cx).held.end();
         let proxy = self.proxy.get(cx);
-        let peer = {
+        let (peer, ends) = {
             let mut state = proxy.state.lock(cx);
             let peer = state.peer.filter(|_| matches!(state.phase, Phase::Connected));
             state.disconnect();
-            peer
+            (peer, state.ends())
         };
         if let Some(peer) = peer {
-            peer.fail(proxy.name, error, cx);
+            peer.fail(proxy.name, ends, error, cx);
         }
     }
 
