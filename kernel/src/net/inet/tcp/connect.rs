@@ -234,8 +234,8 @@ impl State {
 /// # Errors
 /// EADDRINUSE: there is none.
 pub(super) fn claim_any(key: Key, cx: &Cx) -> Result<Bound<Endpoint>> {
-    PORTS.claim_any(key, cx).or_else(|_| {
-        time_wait::end_some();
-        PORTS.claim_any(key, cx)
+    PORTS.claim_any(key, cx).or_else(|refused| {
+        let mut ended = (0..time_wait::PIECES).filter(|_| time_wait::end_some());
+        ended.find_map(|_| PORTS.claim_any(key, cx).ok()).ok_or(refused)
     })
 }

@@ -206,14 +206,19 @@ pub(super) fn end(ends: &Ends) {
     }
 }
 
-/// Ends those of some buckets that are over, of all in turn: there are no ports.
-pub(super) fn end_some() {
-    const AT_A_TIME: usize = 64;
+/// So many buckets are looked at together for those that are over, where there are no ports; all are in so many pieces.
+const AT_A_TIME: usize = 64;
+pub(super) const PIECES: usize = ALL.len() / AT_A_TIME;
+
+/// Ends those of some buckets that are over, of all in turn; whether there were any.
+pub(super) fn end_some() -> bool {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let (now, first) = (frame::time::now(), NEXT.fetch_add(AT_A_TIME, Ordering::Relaxed) % ALL.len());
-    for bucket in ALL.iter().skip(first).take(AT_A_TIME) {
-        drop(bucket.with(|chain| chain.take_over(now)));
+    if COUNT.load(Ordering::Relaxed) == 0 {
+        return false;
     }
+    let (now, first) = (frame::time::now(), NEXT.fetch_add(AT_A_TIME, Ordering::Relaxed) % ALL.len());
+    let over = |bucket: &SpinLock<Chain>| bucket.with(|chain| chain.take_over(now).0).0.is_some();
+    ALL[first..first + AT_A_TIME].iter().filter(|bucket| over(bucket)).count() > 0
 }
 
 /// What is left of that connection.
