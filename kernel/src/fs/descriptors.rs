@@ -314,17 +314,13 @@ impl Descriptors {
     /// # Errors
     /// ENOMEM: the budget has no room for them.
     pub fn begin_charge(&mut self, payer: &Payer) -> Result<()> {
-        if self.contents.is_some() {
-            // It is no copy: the process has come under a budget.
-            self.see_all();
-        }
         self.held.begin_as_before(payer)
     }
 
-    /// Has somebody else charged, whatever the bound. Messages stay charged to whom they were.
+    /// Has somebody else charged, whatever the bound.
     pub fn charge_to(&mut self, payer: &Payer) {
-        if self.contents.is_some() && self.held.payer() != payer {
-            self.see_all();
+        if let Some(contents) = &self.contents {
+            contents.with(|contents| contents.charge_to(payer));
         }
         self.held.move_to(payer);
     }

@@ -213,15 +213,27 @@ impl FileTable {
         }))
     }
 
-    /// As [`get`](Self::get), for what somebody else may hear of: see [`export`](Self::export).
+    /// As [`get`](Self::get), for what somebody else may hear of: see [`Descriptors::export`].
     ///
     /// # Errors
     /// EBADF.
     #[inline]
     pub fn get_exported<'cx>(&self, fd: i32, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
-        let open = self.get(fd, cx)?;
+        let open = self.get_exported_even_path(fd, cx)?;
+        if open.flags().contains(OpenFlags::PATH) { Err(Errno::EBADF) } else { Ok(open) }
+    }
+
+    /// As [`get_even_path`](Self::get_even_path), for what somebody else is to have or may hear of. It is the one that is exported, whoever changes the table meanwhile.
+    ///
+    /// # Errors
+    /// EBADF.
+    #[inline]
+    pub fn get_exported_even_path<'cx>(&self, fd: i32, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
+        let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
+        let mut handles = self.handles.lock(cx);
+        let open = handles.get(fd, cx).ok_or(Errno::EBADF)?;
         if open.is_unseen_anywhere() {
-            self.export(fd, cx);
+            handles.export(fd, cx);
         }
         Ok(open)
     }
@@ -246,13 +258,6 @@ impl FileTable {
             }
         }
         Ok((open.downgrade(), file.downgrade()))
-    }
-
-    /// Somebody who does not have this table is to have the description of a descriptor, or to hear of it: see [`Descriptors::export`]. Called before.
-    pub fn export(&self, fd: i32, cx: &Cx) {
-        if let Ok(fd) = usize::try_from(fd) {
-            self.handles.lock(cx).export(fd, cx);
-        }
     }
 
     /// Gives up a share in a table. If it was the last, all its descriptors are closed that somebody else may see closed, one after the other, and others have their turn in

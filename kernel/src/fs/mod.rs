@@ -90,7 +90,7 @@ pub use mount_table::{MOUNTS, MountTable};
 pub use path::{Location, Path};
 pub use propagation::PropagationType;
 pub use types::{FileSystemType, Instance};
-pub use unseen_contents::{Counted, CountedMessages, UnseenContents};
+pub use unseen_contents::{Counted, CountedMessages, UnseenContents, left_sockets};
 
 /// Makes what each core has of its own for open files and mounts. At boot.
 pub fn start() {

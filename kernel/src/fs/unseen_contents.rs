@@ -16,7 +16,7 @@
 //!
 //! Locks: the charges, with a socket's inbox held; then the tree of budgets.
 
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::{SpinLock, StrongRc};
 
@@ -30,38 +30,66 @@ const WORTH_COUNTING: usize = 1024;
 pub struct UnseenContents {
     /// Of the kernel's, at most as many as there are.
     bytes: AtomicUsize,
-    /// The table has ended.
-    is_over: AtomicBool,
-    /// Whether anybody is charged for messages.
-    is_charged: bool,
-    /// What is charged for messages, until the table ends.
+    /// In how many sockets there may be messages.
+    sockets: AtomicUsize,
+    /// The messages, and who is charged for them, until the table ends.
     messages: SpinLock<Option<OfInbox>>,
+}
+
+/// How many sockets are left of tables that have ended.
+static LEFT_SOCKETS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many sockets are left of tables that have ended: nobody has them any more.
+pub fn left_sockets() -> usize {
+    LEFT_SOCKETS.load(Ordering::Relaxed)
 }
 
 impl UnseenContents {
     /// Nothing; messages that come are charged to `payer`.
     pub(super) fn new(payer: &Payer) -> Self {
-        let is_charged = !payer.is_nobody();
-        let messages = is_charged.then(|| OfInbox::of(payer));
-        UnseenContents {
-            bytes: AtomicUsize::new(0),
-            is_over: AtomicBool::new(false),
-            is_charged,
-            messages: SpinLock::new(messages),
-        }
+        let messages = SpinLock::new(Some(OfInbox::of(payer)));
+        UnseenContents { bytes: AtomicUsize::new(0), sockets: AtomicUsize::new(0), messages }
+    }
+
+    /// Has somebody else charged for the messages, whatever the bound.
+    pub(super) fn charge_to(&self, payer: &Payer) {
+        self.with_charges(|held| held.move_to(payer));
     }
 
     /// The table ends: gives back what is charged; how many bytes there are.
     pub(super) fn end(&self) -> usize {
-        self.is_over.store(true, Ordering::Relaxed);
-        drop(self.messages.with(Option::take));
+        let ended = self.messages.with(|messages| {
+            LEFT_SOCKETS.fetch_add(self.sockets.load(Ordering::Relaxed), Ordering::Relaxed);
+            messages.take()
+        });
+        drop(ended);
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Changes what is charged; nothing where nobody is, or nobody any more.
+    fn is_over(&self) -> bool {
+        self.messages.with(|messages| messages.is_none())
+    }
+
+    /// Changes what is charged; nothing where the table has ended.
     #[inline(always)]
     fn with_charges<R: Send>(&self, change: impl FnOnce(&mut OfInbox) -> R + Send) -> Option<R> {
-        if self.is_charged { self.messages.with(|held| held.as_mut().map(change)) } else { None }
+        self.messages.with(|held| held.as_mut().map(change))
+    }
+
+    /// One more socket.
+    fn enter(&self) {
+        self.messages.with(|_| self.sockets.fetch_add(1, Ordering::Relaxed));
+    }
+
+    /// A socket goes, with what is in it.
+    fn leave(&self, counts: [(Held, u32); 2]) {
+        self.messages.with(|messages| {
+            self.sockets.fetch_sub(1, Ordering::Relaxed);
+            match messages {
+                Some(held) => counts.into_iter().for_each(|(class, count)| held.remove(class, count)),
+                None => _ = LEFT_SOCKETS.fetch_sub(1, Ordering::Relaxed),
+            }
+        });
     }
 }
 
@@ -84,7 +112,7 @@ impl Counted {
 
     /// Whether it is in a file that is left of a table that has ended.
     pub fn is_left(&self) -> bool {
-        self.contents.with(|contents| contents.is_over.load(Ordering::Relaxed))
+        self.contents.with(UnseenContents::is_over)
     }
 
     /// There are so many now. Some more may stay uncounted, but never fewer.
@@ -120,6 +148,7 @@ pub struct CountedMessages {
 impl CountedMessages {
     /// None yet.
     pub fn new(contents: &StrongRc<UnseenContents>) -> Self {
+        contents.with(UnseenContents::enter);
         CountedMessages { memory: Counted::new(contents), counts: OfInbox::default() }
     }
 
@@ -163,7 +192,7 @@ impl CountedMessages {
         let mut alone = self.counts.copy(Held::Socket);
         let payer = self.payer();
         drop(self);
-        alone.move_to(&payer);
+        alone.move_to_nearest(&payer);
         alone
     }
 }
@@ -171,7 +200,7 @@ impl CountedMessages {
 impl Drop for CountedMessages {
     fn drop(&mut self) {
         let counts = [Held::Message, Held::InFlight].map(|class| (class, self.count(class)));
-        let _ = self.with_charges(|held| counts.into_iter().for_each(|(class, count)| held.remove(class, count)));
+        self.memory.contents.with(|contents| contents.leave(counts));
     }
 }
 

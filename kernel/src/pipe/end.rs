@@ -28,6 +28,19 @@ const BYTES: usize = object_bytes::<Pipe>()
     + anonymous::INODE_BYTES
     + slot_bytes(size_of::<StrongRc<Pipe>>());
 
+/// Whether so many bytes can be written to a pipe, or a part of them, after others may have come before.
+#[cold]
+fn check_room(state: &PipeState, len: usize) -> Step<()> {
+    let room = state.room();
+    if !state.has_readers() {
+        Err(Errno::EPIPE.into())
+    } else if room < len && (len <= PIPE_BUF || room == 0) {
+        Err(Stop::Block)
+    } else {
+        Ok(())
+    }
+}
+
 impl PipeEnd {
     pub(super) fn new(
         pipe: StrongRc<Pipe>,
@@ -81,6 +94,10 @@ impl PipeEnd {
             return Err(Stop::Block);
         }
         if state.ring.would_grow(len) {
+            drop(state);
+            crate::memory::admit()?;
+            state = pipe.state.lock(cx);
+            check_room(&state, len)?;
             state.grow(len)?;
         }
         let PipeState { ring, segments, .. } = &mut *state;
@@ -313,6 +330,14 @@ impl File for PipeEnd {
             return Err(Stop::Block);
         }
         if state.ring.would_grow(len) {
+            drop(state);
+            crate::memory::admit()?;
+            state = pipe.state.lock(cx);
+            if pipe.is_special.load(Ordering::Relaxed) {
+                drop(state);
+                return self.write_special(from, cx);
+            }
+            check_room(&state, len)?;
             state.grow(len)?;
         }
         let count = state.ring.push(from)?;

@@ -109,13 +109,12 @@ impl PipeState {
         self.charge = Some(charge);
     }
 
-    /// Makes room for so many bytes, as far as they fit.
+    /// Makes room for so many bytes, as far as they fit; the caller has [asked](crate::memory::admit) for memory with nothing locked: what gives some may be another pipe's.
     ///
     /// # Errors
     /// ENOMEM.
     #[cold]
     fn grow(&mut self, more: usize) -> Result<()> {
-        crate::memory::admit()?;
         self.ring.grow(more).map_err(|_| Errno::ENOMEM)?;
         self.count_memory();
         Ok(())

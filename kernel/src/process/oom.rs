@@ -226,7 +226,7 @@ pub(super) fn is_never_chosen(process: &Process) -> bool {
     process.pid == INIT || process.oom_score_adjust.load(Ordering::Relaxed) <= NEVER
 }
 
-/// About how much of the kernel's memory its descriptors, threads and page tables take.
+/// About how much of the kernel's memory its descriptors, timers, threads and page tables take.
 fn kernel_bytes(process: &Process, cx: &Cx) -> usize {
     let Some(thread) = process.first_thread(cx) else { return 0 };
     let descriptors: usize = thread.files.lock(cx).as_ref().map_or(0, |files| {
@@ -241,7 +241,8 @@ fn kernel_bytes(process: &Process, cx: &Cx) -> usize {
         if behind < SAMPLE { bytes } else { bytes.saturating_mul(handles.len()) / behind }
     });
     let tables = thread.space.lock(cx).as_ref().map_or(0, |space| space.get(cx).vm().leaf_tables(cx) * PAGE_SIZE);
-    descriptors + tables + process.thread_count(cx) * frame::KERNEL_STACK_BYTES
+    let timers = process.timers.kernel_bytes(cx);
+    descriptors + tables + timers + process.thread_count(cx) * frame::KERNEL_STACK_BYTES
 }
 
 pub(super) fn resident_pages(process: &Process, cx: &Cx) -> usize {

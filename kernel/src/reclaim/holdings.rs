@@ -237,6 +237,19 @@ impl<const FIRST: usize, const N: usize> Holdings<FIRST, N> {
         Ok(())
     }
 
+    /// As [`move_to`](Self::move_to); once that budget has ended, the nearest one above it that is there.
+    pub fn move_to_nearest(&mut self, payer: &Payer) {
+        let mut payer = payer.share();
+        while !payer.is_nobody() {
+            self.move_to(&payer);
+            if !self.payer.is_nobody() {
+                return;
+            }
+            payer = payer.above();
+        }
+        self.move_to(&payer);
+    }
+
     /// Has somebody else charged from now on, whatever the bound.
     pub fn move_to(&mut self, payer: &Payer) {
         if self.payer == *payer {

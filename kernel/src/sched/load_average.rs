@@ -25,8 +25,10 @@ static AVERAGES: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 /// Samples the load from now on. Called once, at boot.
 pub fn start(cx: &Cx) {
     static TIMER: SpinLock<Option<StrongRc<Timer>>> = SpinLock::new(None);
-    let go_on = |_, _: &IrqCx| {
-        sample();
+    let go_on = |times, _: &IrqCx| {
+        if times > 0 {
+            sample();
+        }
         ControlFlow::Continue(())
     };
     let timer = Timer::new(TimerClock::Clock(Timeline::Boot), Box::new(go_on));

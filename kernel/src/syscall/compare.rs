@@ -78,9 +78,7 @@ fn file(thread: &Thread, fd: i32, cx: &Cx) -> Result<WeakRc<OpenFile>> {
 /// # Errors
 /// EBADF.
 pub(super) fn share_file(thread: &Thread, fd: i32, cx: &Cx) -> Result<StrongRc<OpenFile>> {
-    let files = files(thread, cx)?;
-    files.export(fd, cx);
-    files.get_even_path(fd, cx)?.share().ok_or(Errno::EBADF)
+    files(thread, cx)?.get_exported_even_path(fd, cx)?.share().ok_or(Errno::EBADF)
 }
 
 fn files<'cx>(thread: &Thread, cx: &'cx Cx) -> Result<TempRc<'cx, FileTable>> {

@@ -144,7 +144,7 @@ fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Res
             }
             let is_async = asked.contains(OpenFlags::ASYNC);
             if is_async != open.flags().contains(OpenFlags::ASYNC) {
-                files.export(fd, cx);
+                let open = files.get_exported(fd, cx)?;
                 // Files that send no signals do not have it, whatever is asked.
                 fasync::set_signal_driven(&open, fd, is_async, me, cx)?;
             }
@@ -152,9 +152,9 @@ fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Res
             Ok(0)
         }
         abi::F_SETPIPE_SZ => {
-            let end = open.kind::<PipeEnd>().ok_or(Errno::EBADF)?;
             // It counts for its user.
-            files.export(fd, cx);
+            let open = files.get_exported(fd, cx)?;
+            let end = open.kind::<PipeEnd>().ok_or(Errno::EBADF)?;
             let by = PipeUser::new(&me.thread(cx)?.credentials.lock(cx));
             end.set_capacity(argument as u32 as usize, by, cx)
         }
@@ -401,10 +401,9 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             name.watch(waker, cx);
             open.file.poll(crate::fs::Events::OUT, Some(waker), cx);
         }
-        if matches!(request, FIOASYNC | FIOSETOWN | SIOCSPGRP) {
-            // Somebody may be told of it.
-            me.files(cx)?.export(fd, cx);
-        }
+        // Somebody may be told of it.
+        let is_told = matches!(request, FIOASYNC | FIOSETOWN | SIOCSPGRP);
+        let open = if is_told { me.files(cx)?.get_exported(fd, cx)? } else { open };
         match request {
             FIOCLEX => me.files(cx)?.set_flags(fd, FdFlags::CLOSE_ON_EXEC, cx)?,
             FIONCLEX => me.files(cx)?.set_flags(fd, FdFlags::empty(), cx)?,

@@ -5,17 +5,17 @@ use alloc::vec::Vec;
 
 use frame::Cx;
 use linux_raw_sys::{general as abi, net};
-use refs::Waker;
+use refs::{Waker, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::read_write::{IoVec, pieces};
-use super::sockets::{FAMILIES, SocketAddress, check_socket, socket_async, write_address};
+use super::sockets::{FAMILIES, SocketAddress, check_socket, named_socket_async, socket_async, write_address};
 use super::{Args, Call, Entry};
 use crate::credentials::{Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::read_write::{MOST_BYTES, Wait};
-use crate::fs::{Events, FdFlags, FileTable, in_flight};
+use crate::fs::{Events, FdFlags, FileTable, OpenFile, in_flight};
 use crate::net::{
     Control, Credentials, Files, Gather, Received, Receiving, Scatter, Sending, Socket, Source, receive_all,
 };
@@ -97,14 +97,14 @@ struct Outgoing {
 }
 
 /// Sends all of it (a stream may take several turns).
-fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Outgoing) -> Result<usize> {
+fn send_async(cx: &mut Cx, me: &mut Current, name: WeakRc<OpenFile>, flags: u32, outgoing: &Outgoing) -> Result<usize> {
     if !outgoing.files.is_empty() {
         crate::net::unix::garbage::make_room_async(cx, outgoing.files.len());
     }
     let mut done = 0;
     let mut signals = flags & net::MSG_NOSIGNAL == 0;
     let wait = Wait::new(Events::OUT, flags & net::MSG_DONTWAIT != 0);
-    let outcome = socket_async(cx, me, fd, &wait, |cx, me, socket, waker| {
+    let outcome = named_socket_async(cx, me, name, &wait, |cx, me, socket, waker| {
         signals = signals && socket.signals_broken_pipe(cx);
         let memory = me.memory(cx)?;
         let to = outgoing.to.as_ref().map(SocketAddress::bytes);
@@ -140,9 +140,6 @@ fn sendto_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
                 SocketAddress::read(at.slice(args.int(5) as u32 as usize), me, cx)?.some()
             }
         };
-        if to.is_some() {
-            me.files(cx)?.export(args.int(0), cx);
-        }
         Ok(Outgoing {
             pieces: vec![piece],
             to,
@@ -151,7 +148,21 @@ fn sendto_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             control: Vec::new(),
         })
     })?;
-    send_async(cx, me, args.int(0), args.int(3) as u32, &outgoing)
+    let name = sender(args.int(0), &outgoing, me, cx)?;
+    send_async(cx, me, name, args.int(3) as u32, &outgoing)
+}
+
+/// Who sends that.
+///
+/// # Errors
+/// EBADF.
+fn sender(fd: i32, outgoing: &Outgoing, me: &Current, cx: &Cx) -> Result<WeakRc<OpenFile>> {
+    let files = me.files(cx)?;
+    if outgoing.to.is_none() && outgoing.files.is_empty() {
+        return files.weak(fd, cx);
+    }
+    // Another socket hears of this one, or what is in it is to come to its end at once.
+    Ok(files.get_exported(fd, cx)?.downgrade())
 }
 
 pub(super) fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -164,13 +175,10 @@ pub(super) fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Resul
         };
         let pieces = pieces(cx, me, header.pieces()?)?;
         let (files, credentials, control) = read_control(&header, me, cx)?;
-        if to.is_some() || !files.is_empty() {
-            // Another socket hears of this one, or what is in it is to come to its end at once.
-            me.files(cx)?.export(args.int(0), cx);
-        }
         Ok(Outgoing { pieces, to, files, credentials, control })
     })?;
-    let sent = send_async(cx, me, args.int(0), args.int(2) as u32, &outgoing);
+    let sent =
+        sender(args.int(0), &outgoing, me, cx).and_then(|name| send_async(cx, me, name, args.int(2) as u32, &outgoing));
     in_flight::end_sending(outgoing.files, cx);
     sent
 }
@@ -200,8 +208,7 @@ fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Files, C
             let files = me.files(cx)?;
             for fd in data.chunks_exact(4) {
                 let fd = i32::from_le_bytes([fd[0], fd[1], fd[2], fd[3]]);
-                files.export(fd, cx);
-                sent.push(files.get_even_path(fd, cx)?.share().ok_or(Errno::EBADF)?);
+                sent.push(files.get_exported_even_path(fd, cx)?.share().ok_or(Errno::EBADF)?);
             }
         } else if head.level == net::SOL_SOCKET && head.kind == net::SCM_CREDENTIALS {
             credentials = Credentials::read_from_bytes(data).map_err(|_| Errno::EINVAL)?;

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use frame::Cx;
 use linux_raw_sys::{general as abi, net};
-use refs::Waker;
+use refs::{Waker, WeakRc};
 
 use super::{Args, Call, Entry};
 use crate::current::Current;
@@ -107,9 +107,20 @@ pub(super) fn socket_async<T>(
     me: &mut Current,
     fd: i32,
     wait: &Wait,
-    mut step: impl FnMut(&Cx, &Current, &dyn Socket, Option<Waker>) -> Step<T>,
+    step: impl FnMut(&Cx, &Current, &dyn Socket, Option<Waker>) -> Step<T>,
 ) -> Result<T> {
     let name = me.files(cx)?.weak(fd, cx)?;
+    named_socket_async(cx, me, name, wait, step)
+}
+
+/// As [`socket_async`], of what was looked up before.
+pub(super) fn named_socket_async<T>(
+    cx: &mut Cx,
+    me: &mut Current,
+    name: WeakRc<OpenFile>,
+    wait: &Wait,
+    mut step: impl FnMut(&Cx, &Current, &dyn Socket, Option<Waker>) -> Step<T>,
+) -> Result<T> {
     complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         let socket = socket_of(&open)?;
@@ -192,16 +203,16 @@ fn address_argument(args: &Args, me: &Current, cx: &Cx) -> Step<SocketAddress> {
 fn bind(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     check_socket(args.int(0), me, cx)?;
     let address = address_argument(args, me, cx)?;
-    me.files(cx)?.export(args.int(0), cx);
-    with_socket(args.int(0), me, cx, |socket| socket.bind(address.bytes(), me, cx))?;
+    let open = me.files(cx)?.get_exported(args.int(0), cx)?;
+    socket_of(&open)?.bind(address.bytes(), me, cx)?;
     Ok(0)
 }
 
 fn listen(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    me.files(cx)?.export(args.int(0), cx);
+    let open = me.files(cx)?.get_exported(args.int(0), cx)?;
     let most = SOMAXCONN.get() as usize;
     let backlog = usize::try_from(args.int(1)).unwrap_or(most).min(most);
-    with_socket(args.int(0), me, cx, |socket| Ok(socket.listen(backlog, me, cx)?))?;
+    socket_of(&open)?.listen(backlog, me, cx)?;
     Ok(0)
 }
 
@@ -209,11 +220,10 @@ fn connect_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     // As on Linux: that the descriptor is no socket is found out behind the address.
     me.files(cx)?.get(args.int(0), cx)?;
     let address = complete_async(cx, me, Patience::Forever, |cx, me, _| address_argument(args, me, cx))?;
-    me.files(cx)?.export(args.int(0), cx);
+    let name = me.files(cx)?.get_exported(args.int(0), cx)?.downgrade();
     let wait = Wait::new(Events::OUT, false);
-    let connected = socket_async(cx, me, args.int(0), &wait, |cx, me, socket, waker| {
-        socket.connect(address.bytes(), waker, me, cx)
-    });
+    let connected =
+        named_socket_async(cx, me, name, &wait, |cx, me, socket, waker| socket.connect(address.bytes(), waker, me, cx));
     if connected == Err(Errno::EAGAIN) {
         // It did not wait.
         let open = me.files(cx)?.get(args.int(0), cx)?;

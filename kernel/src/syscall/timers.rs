@@ -136,7 +136,8 @@ fn timer_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let process = me.process(cx)?;
     // Without an event: SIGALRM, with the timer's id as its value.
     let or_default = |id| target.unwrap_or(Target::Process(Signal::ALRM, u64::from(id)));
-    let id = process.timers.create(me.process, clock, or_default, cx)?;
+    let user = me.thread(cx)?.credentials.lock(cx).users().real;
+    let id = process.timers.create(me.process, clock, or_default, user, cx)?;
     if let Err(fault) = memory.write(args.output::<u32>(2), &id) {
         process.timers.delete(&process, id, cx)?;
         return Err(fault.into());

@@ -11,6 +11,7 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::{SECOND, Setting, Timeline, Timer, TimerClock};
+use crate::credentials::Uid;
 use crate::error::{Errno, Result};
 use crate::memory::remains::{self, Remainder};
 use crate::memory::{object_bytes, slot_bytes};
@@ -78,14 +79,52 @@ pub enum Target {
 #[derive(Default)]
 pub struct ProcessTimers {
     intervals: SpinLock<[Option<StrongRc<Timer>>; 3]>,
-    posix: SpinLock<BTreeMap<u32, StrongRc<PosixTimer>>>,
+    posix: SpinLock<PosixTimers>,
     next_id: AtomicU32,
-    /// How often all POSIX timers were deleted.
-    deletions: AtomicU32,
+    /// How often all POSIX timers were deleted. Held while one of them tells somebody: once all were deleted none does.
+    deletions: SpinLock<u32>,
     /// Goes off when RLIMIT_CPU is reached.
     limit: SpinLock<Option<StrongRc<Timer>>>,
     /// One of these was made: most processes end without.
     had_any: AtomicBool,
+}
+
+/// POSIX timers by their ids.
+#[derive(Default)]
+struct PosixTimers {
+    by_id: BTreeMap<u32, StrongRc<PosixTimer>>,
+    /// Whose they are counted as, while there are any.
+    user: u32,
+}
+
+/// How many timers the processes of each user have.
+static USERS: SpinLock<BTreeMap<u32, u64>> = SpinLock::new(BTreeMap::new());
+
+/// A user has one timer more.
+///
+/// # Errors
+/// EAGAIN: there are `limit`.
+fn count_for(user: u32, limit: u64) -> Result<()> {
+    USERS.with(|users| {
+        let count = users.get(&user).copied().unwrap_or(0);
+        if count >= limit {
+            return Err(Errno::EAGAIN);
+        }
+        users.insert(user, count + 1);
+        Ok(())
+    })
+}
+
+/// A user has so many fewer.
+fn discount_for(user: u32, less: usize) {
+    USERS.with(|users| {
+        if let Some(count) = users.get_mut(&user) {
+            *count = count.saturating_sub(less as u64);
+            if *count == 0 {
+                users.remove(&user);
+            }
+        }
+    });
 }
 
 /// A POSIX timer.
@@ -117,8 +156,10 @@ impl ProcessTimers {
                 Interval::Profiling => (Process::cpu_clock(process, cx), Signal::PROF),
             };
             let process = process.downgrade();
-            let tell = move |_, cx: &IrqCx| {
-                send(process, Info::kernel(signal), cx);
+            let tell = move |times, cx: &IrqCx| {
+                if times > 0 {
+                    send(process, Info::kernel(signal), cx);
+                }
                 ControlFlow::Continue(())
             };
             Timer::new(clock, Box::new(tell))
@@ -141,8 +182,10 @@ impl ProcessTimers {
         let timer = (soft != u64::MAX).then(|| {
             self.had_any.store(true, Ordering::Relaxed);
             let name = process.downgrade();
-            let tell = move |_, cx: &IrqCx| {
-                processor_time_used_up(name, cx);
+            let tell = move |times, cx: &IrqCx| {
+                if times > 0 {
+                    processor_time_used_up(name, cx);
+                }
                 ControlFlow::Continue(())
             };
             let timer = Timer::new(Process::cpu_clock(process, cx), Box::new(tell));
@@ -157,17 +200,18 @@ impl ProcessTimers {
     /// Makes a POSIX timer; its id. Whom it tells may depend on the id.
     ///
     /// # Errors
-    /// EAGAIN if the process has as many as it may (RLIMIT_SIGPENDING: each may have a signal pending), or the budget of its group has no room.
+    /// EAGAIN if its user has as many as he may (RLIMIT_SIGPENDING: each may have a signal pending), or the budget of the process's group has no room.
     pub fn create(
         &self,
         process: WeakRc<Process>,
         clock: PosixClock,
         target: impl FnOnce(u32) -> Target,
+        user: Uid,
         cx: &Cx,
     ) -> Result<u32> {
         crate::memory::admit()?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
-        let generation = self.deletions.load(Ordering::Relaxed);
+        let generation = *self.deletions.lock(cx);
         let made = StrongRc::new_cyclic(|name: WeakRc<PosixTimer>| {
             let timer = Timer::new(
                 clock.timer_clock(),
@@ -178,17 +222,29 @@ impl ProcessTimers {
             );
             PosixTimer { id, generation, clock, timer, process, target: target(id), overruns: SpinLock::default() }
         });
-        let limit = process.upgrade(cx)?.limits.lock(cx).soft(abi::RLIMIT_SIGPENDING);
+        let process = process.upgrade(cx)?;
+        let limit = process.limits.lock(cx).soft(abi::RLIMIT_SIGPENDING);
         let mut timers = self.posix.lock(cx);
-        if timers.len() as u64 >= limit {
+        if timers.by_id.is_empty() {
+            timers.user = user.number();
+        }
+        if timers.by_id.contains_key(&id) {
+            // Two thousand million were made since: the next number may be free.
             return Err(Errno::EAGAIN);
         }
-        if let Ok(process) = process.upgrade(cx) {
-            process.hold(Held::Timer, 1, cx).map_err(|_| Errno::EAGAIN)?;
+        count_for(timers.user, limit)?;
+        if process.hold(Held::Timer, 1, cx).is_err() {
+            discount_for(timers.user, 1);
+            return Err(Errno::EAGAIN);
         }
         self.had_any.store(true, Ordering::Relaxed);
-        drop(timers.insert(id, made));
+        timers.by_id.insert(id, made);
         Ok(id)
+    }
+
+    /// How many bytes of the kernel's its POSIX timers take.
+    pub fn kernel_bytes(&self, cx: &Cx) -> usize {
+        self.posix.lock(cx).by_id.len() * TIMER_BYTES
     }
 
     /// Runs `f` on the POSIX timer of that id.
@@ -196,7 +252,7 @@ impl ProcessTimers {
     /// # Errors
     /// EINVAL if there is none.
     pub fn with<R>(&self, id: u32, cx: &Cx, f: impl FnOnce(&PosixTimer) -> R) -> Result<R> {
-        let name = self.posix.lock(cx).get(&id).map(StrongRc::downgrade).ok_or(Errno::EINVAL)?;
+        let name = self.posix.lock(cx).by_id.get(&id).map(StrongRc::downgrade).ok_or(Errno::EINVAL)?;
         Ok(f(&*name.upgrade(cx).map_err(|_| Errno::EINVAL)?))
     }
 
@@ -205,7 +261,12 @@ impl ProcessTimers {
     /// # Errors
     /// EINVAL if there is none.
     pub fn delete(&self, process: &Process, id: u32, cx: &Cx) -> Result<()> {
-        let removed = self.posix.lock(cx).remove(&id).ok_or(Errno::EINVAL)?;
+        let removed = {
+            let mut timers = self.posix.lock(cx);
+            let removed = timers.by_id.remove(&id).ok_or(Errno::EINVAL)?;
+            discount_for(timers.user, 1);
+            removed
+        };
         process.let_go(Held::Timer, 1, cx);
         // It may go off just now: it has told whom it tells when it is disarmed.
         let timer = removed.get(cx);
@@ -220,8 +281,10 @@ impl ProcessTimers {
         if !self.had_any.load(Ordering::Relaxed) {
             return;
         }
-        let removed = core::mem::take(&mut *self.posix.lock(cx));
-        self.deletions.fetch_add(1, Ordering::Relaxed);
+        let PosixTimers { by_id: removed, user } = core::mem::take(&mut *self.posix.lock(cx));
+        // Who tells somebody just now has done so from here on.
+        *self.deletions.lock(cx) += 1;
+        discount_for(user, removed.len());
         process.let_go(Held::Timer, removed.len() as u32, cx);
         if removed.len() > PIECE {
             let bytes = removed.len() * TIMER_BYTES;
@@ -260,15 +323,14 @@ impl PosixTimer {
         if self.is_signal_pending(0, cx) { last } else { current }
     }
 
-    /// Whether it was deleted with all others.
-    fn is_left(&self, cx: &IrqCx) -> bool {
-        let process = self.process.upgrade(cx);
-        process.map_or(true, |process| process.timers.deletions.load(Ordering::Relaxed) != self.generation)
-    }
-
     fn tell(&self, times: u64, cx: &IrqCx) -> ControlFlow<()> {
-        if self.is_left(cx) {
+        let Ok(process) = self.process.upgrade(cx) else { return ControlFlow::Break(()) };
+        let deletions = process.timers.deletions.lock(cx);
+        if *deletions != self.generation {
             return ControlFlow::Break(());
+        }
+        if times == 0 {
+            return ControlFlow::Continue(());
         }
         // One expiration is the signal's own; Linux counts up to DELAYTIMER_MAX more.
         let times = times.min(MAX_OVERRUN as u64 + 1) as u32;
@@ -285,7 +347,7 @@ impl PosixTimer {
             Target::Nobody => {}
             Target::Process(signal, value) => send(self.process, Info::timer(signal, self.id, times - 1, value), cx),
             Target::Thread(thread, signal, value) => {
-                if let (Ok(process), Ok(thread)) = (self.process.upgrade(cx), thread.upgrade(cx)) {
+                if let Ok(thread) = thread.upgrade(cx) {
                     // A queue that is full loses the signal, as on Linux.
                     let _ = signal::send::send_to_thread(
                         &process,

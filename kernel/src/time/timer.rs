@@ -65,7 +65,7 @@ pub struct Setting {
     pub interval: u64,
 }
 
-/// Told of expirations: how many there were since the last call. On `Break` there are no more. Runs in the timer's interrupt, with the timer locked: it asks the timer nothing.
+/// Told of expirations: how many there were since the last call; 0 where the time has only been looked at. On `Break` there are no more. Runs in the timer's interrupt, with the timer locked: it asks the timer nothing.
 pub type Notify = Box<dyn Fn(u64, &IrqCx) -> ControlFlow<()> + Send + Sync>;
 
 /// A timer. It belongs to a process or an open file, and stops when it is destroyed.
@@ -150,7 +150,8 @@ impl Timer {
         let Some(due) = setting.next else { return };
         if due > now {
             // A clock of a process stands still where that sleeps; or the timer was set anew since it was found to be due.
-            state.alarm = self.arm(clock, setting, || now, cx);
+            let goes_on = (self.notify)(0, cx).is_continue();
+            state.alarm = if goes_on { self.arm(clock, setting, || now, cx) } else { None };
             return;
         }
         let times = (now - due).checked_div(setting.interval).map_or(1, |missed| missed + 1);

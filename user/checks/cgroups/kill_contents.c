@@ -64,12 +64,12 @@ static int is_listed(unsigned long inode)
     return found;
 }
 
-// Starts a workload in the group, which says when it is ready.
-static pid_t start(int forks, struct told *told)
+// Starts a workload in the group, or where the caller is, which says when it is ready.
+static pid_t start(int is_inside, int forks, struct told *told)
 {
     int ready[2], fd = open(at("a"), O_RDONLY | O_DIRECTORY);
     REQUIRE(pipe(ready) == 0);
-    pid_t child = clone_into(fd, INTO_CGROUP, 88);
+    pid_t child = is_inside ? clone_into(fd, INTO_CGROUP, 88) : fork();
     REQUIRE(child >= 0);
     close(fd);
     if (child == 0) {
@@ -124,23 +124,23 @@ int main(void)
     struct rlimit files = { 4096, 4096 };
     setrlimit(RLIMIT_NOFILE, &files);
     DO(prepare());
-    int unseen = 0, listed_before = 0, listed_after = 0, over_fork = 0, taken = 0, refused = 0;
+    int unseen = 0, listed_before = 0, listed_after = 0, over_fork = 0, moved = 0, taken = 0, refused = 0;
     for (int round = 0; usable && round < 5; round++) {
         struct told told;
-        pid_t child = start(0, &told);
+        pid_t child = start(1, 0, &told);
         listed_before += is_listed(told.inode);
         put("a/cgroup.kill", "1");
         check_wait(child);
         listed_after += is_listed(told.inode);
         unseen += told.made == PAIRS && is_given_back();
 
-        child = start(1, &told);
+        child = start(1, 1, &told);
         put("a/cgroup.kill", "1");
         check_wait(child);
         over_fork += told.made == PAIRS && is_given_back();
 
         // One end goes to somebody outside, with what is in it.
-        child = start(0, &told);
+        child = start(1, 0, &told);
         char page[4096];
         int process = syscall(SYS_pidfd_open, child, 0), end = syscall(SYS_pidfd_getfd, process, told.fds[1], 0);
         put("a/cgroup.kill", "1");
@@ -150,6 +150,14 @@ int main(void)
         close(end);
         close(process);
         taken += right && is_given_back();
+
+        // What it has is charged when it comes.
+        child = start(0, 0, &told);
+        put_pid("a/cgroup.procs", child);
+        int is_charged = field("a/reclaim.stat", "message") >= 3 * PAIRS;
+        put("a/cgroup.kill", "1");
+        check_wait(child);
+        moved += is_charged && is_given_back();
 
         put("a/reclaim.max", "3000");
         int fd = open(at("a"), O_RDONLY | O_DIRECTORY);
@@ -164,6 +172,7 @@ int main(void)
     check_line("listed: %d, then: %d\n", usable ? listed_before : 5, usable ? listed_after : 0);
     check_line("given-back-with-copies: %d\n", usable ? over_fork : 5);
     check_line("given-back-with-one-outside: %d\n", usable ? taken : 5);
+    check_line("charged-when-moved: %d\n", usable ? moved : 5);
     check_line("refused: %d\n", usable ? refused : 5);
     DO(REQUIRE(rmdir(at("a")) == 0));
     cgroup_end();

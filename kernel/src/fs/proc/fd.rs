@@ -182,10 +182,12 @@ impl InodeOps for Descriptor {
 
     fn jump(&self, me: &dyn VfsCaller, cx: &Cx) -> Option<Result<Jump>> {
         // Whoever follows it may open it once more.
-        if let Ok(table) = table(&self.target, cx) {
-            table.export(self.fd, cx);
-        }
-        Some(Current::of(me).and_then(|me| self.open_file(me, cx)).map(|open| Jump::OpenFile(open.downgrade())))
+        let follow = |me| {
+            self.target.check_access(me, cx)?;
+            let open = table(&self.target, cx).and_then(|table| table.get_exported_even_path(self.fd, cx));
+            open.map(|open| Jump::OpenFile(open.downgrade())).map_err(|_| Errno::ENOENT)
+        };
+        Some(Current::of(me).and_then(follow))
     }
 
     fn open(

@@ -9,6 +9,7 @@ use super::net::line;
 use super::text::Text;
 use crate::current::Current;
 use crate::error::Result;
+use crate::fs::left_sockets;
 use crate::net::cursor::Cursor;
 use crate::net::inet::datagram::{self, Kind};
 use crate::net::inet::listing::{Family, Listing, Name, Place, Row, V4, V6};
@@ -115,8 +116,8 @@ const COUNTED: [Listing; 3] = [Listing::Tcp, Listing::Datagram(Kind::Udp), Listi
 /// How many sockets there are of each kind that are found by others, and how many pages they have: none that are counted.
 pub(super) fn socket_counts(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
     let Some([tcp, udp, raw]) = count(text, COUNTED, |name| name.family(cx) == Some(V4)) else { return Ok(()) };
-    let used =
-        tcp::count() + datagram::count() + unix::SOCKETS.count() + netlink::SOCKETS.count() + packet::SOCKETS.count();
+    let unix = unix::SOCKETS.count().saturating_sub(left_sockets());
+    let used = tcp::count() + datagram::count() + unix + netlink::SOCKETS.count() + packet::SOCKETS.count();
     text.add(format_args!("sockets: used {used}\n"));
     text.add(format_args!("TCP: inuse {tcp} orphan 0 tw {} alloc {} mem 0\n", time_wait::count(), tcp::count()));
     text.add(format_args!("UDP: inuse {udp} mem 0\nUDPLITE: inuse 0\n"));

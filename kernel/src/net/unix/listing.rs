@@ -75,7 +75,11 @@ pub fn row(name: Name, cx: &Cx) -> Option<Row> {
     let waits_at = |name: &Name| name.upgrade(cx).ok().map_or(0, |other| other.inbox.lock(cx).bytes() as u32);
     let queues = match state {
         State::Listening => connections,
-        _ => [endpoint.inbox.lock(cx).bytes() as u32, peer.as_ref().map_or(0, waits_at)],
+        _ => {
+            // One after the other: it may be its own peer, and another lists the two the other way round.
+            let own = endpoint.inbox.lock(cx).bytes() as u32;
+            [own, peer.as_ref().map_or(0, waits_at)]
+        }
     };
     Some(Row {
         kind: match endpoint.kind {
