@@ -177,8 +177,10 @@ pub(super) fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Resul
         let (files, credentials, control) = read_control(&header, me, cx)?;
         Ok(Outgoing { pieces, to, files, credentials, control })
     })?;
-    let sent =
-        sender(args.int(0), &outgoing, me, cx).and_then(|name| send_async(cx, me, name, args.int(2) as u32, &outgoing));
+    let sent = match sender(args.int(0), &outgoing, me, cx) {
+        Ok(name) => send_async(cx, me, name, args.int(2) as u32, &outgoing),
+        Err(error) => Err(error),
+    };
     in_flight::end_sending(outgoing.files, cx);
     sent
 }
