@@ -292,7 +292,10 @@ impl Inbox {
             ..Inbox::default()
         };
         // They count there as they did here, and are charged to nobody any more.
-        let counts = [(Held::Message, all.packets.len()), (Held::InFlight, all.rights().count())];
+        let counts = [
+            (Held::Message, all.packets.len()),
+            (Held::InFlight, all.packets.iter().map(|packet| packet.rights.len()).sum()),
+        ];
         for (class, count) in counts {
             self.held.remove(class, count as u32);
             let _ = all.held.add(class, count as u32);
@@ -307,6 +310,11 @@ impl Inbox {
             return None;
         }
         Some(self.take_all())
+    }
+
+    /// How many open files there are in all messages, those that are about to come included.
+    pub fn rights_count(&self) -> u32 {
+        self.held.count(Held::InFlight)
     }
 
     /// The open files in all messages.

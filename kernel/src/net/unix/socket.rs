@@ -14,7 +14,7 @@ use zerocopy::IntoBytes;
 
 use super::inbox::Inbox;
 use super::listing::SOCKETS;
-use super::{Address, Endpoint, Kind};
+use super::{Address, Endpoint, Kind, garbage};
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, FileEnd, OpenFile, UnseenContents, VfsCaller};
@@ -289,7 +289,11 @@ impl File for UnixSocket {
     }
 
     fn release(&self, cx: &Cx) -> bool {
-        self.endpoint.get(cx).leave_peers(cx);
+        let endpoint = self.endpoint.get(cx);
+        if garbage::throw_one_away(&endpoint, cx) {
+            return true;
+        }
+        endpoint.leave_peers(cx);
         false
     }
 
