@@ -178,6 +178,17 @@ static inline void cgroup_begin(void)
     CHECK_TRUE("control groups are there", usable || !is_ebb());
 }
 
+// All controllers that Ebb has below the check's own group, reclaim among them. Only where that is usable.
+static inline void cgroup_give_all(void)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s", top);
+    snprintf(top, sizeof top, "cg");
+    REQUIRE(strcmp(put("cgroup.subtree_control", "+memory +reclaim"), "ok") == 0);
+    snprintf(top, sizeof top, "%s", name);
+    REQUIRE(strcmp(put("cgroup.subtree_control", "+pids +memory +cpu +reclaim"), "ok") == 0);
+}
+
 static inline void cgroup_end(void)
 {
     if (usable)

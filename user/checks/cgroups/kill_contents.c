@@ -9,12 +9,7 @@ static char empty[64], above[64];
 
 static void prepare(void)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%s", top);
-    snprintf(top, sizeof top, "cg");
-    REQUIRE(strcmp(put("cgroup.subtree_control", "+memory +reclaim"), "ok") == 0);
-    snprintf(top, sizeof top, "%s", name);
-    REQUIRE(strcmp(put("cgroup.subtree_control", "+pids +memory +reclaim"), "ok") == 0);
+    cgroup_give_all();
     REQUIRE(mkdir(at("a"), 0755) == 0);
     snprintf(empty, sizeof empty, "%s", get("a/reclaim.current"));
     snprintf(above, sizeof above, "%s", get("reclaim.current"));

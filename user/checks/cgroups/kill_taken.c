@@ -12,12 +12,7 @@ static int take_fd(int process, int fd)
 
 static void prepare(void)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%s", top);
-    snprintf(top, sizeof top, "cg");
-    REQUIRE(strcmp(put("cgroup.subtree_control", "+memory +reclaim"), "ok") == 0);
-    snprintf(top, sizeof top, "%s", name);
-    REQUIRE(strcmp(put("cgroup.subtree_control", "+pids +memory +reclaim"), "ok") == 0);
+    cgroup_give_all();
     REQUIRE(mkdir(at("a"), 0755) == 0);
 }
 

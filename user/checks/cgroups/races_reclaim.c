@@ -165,17 +165,6 @@ static void rounds(long ms, int number)
     }
 }
 
-// All controllers for the check's own group.
-static void prepare(void)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s", top);
-    snprintf(top, sizeof top, "cg");
-    REQUIRE(strcmp(put("cgroup.subtree_control", "+memory +reclaim"), "ok") == 0);
-    snprintf(top, sizeof top, "%s", name);
-    REQUIRE(strcmp(put("cgroup.subtree_control", "+pids +memory +cpu +reclaim"), "ok") == 0);
-}
-
 int main(void)
 {
     cgroup_begin();
@@ -183,7 +172,7 @@ int main(void)
     // Children whose parents are killed are waited for here.
     REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
     seed = 7;
-    DO(prepare());
+    DO(cgroup_give_all());
     static char reclaim_before[64], memory_before[64];
     long free_before = 0;
     if (usable) {
