@@ -81,7 +81,7 @@ pub struct ProcessTimers {
     intervals: SpinLock<[Option<StrongRc<Timer>>; 3]>,
     posix: SpinLock<PosixTimers>,
     next_id: AtomicU32,
-    /// How often all POSIX timers were deleted. Held while one of them tells somebody: once all were deleted none does.
+    /// How often all POSIX timers were deleted.
     deletions: SpinLock<u32>,
     /// Goes off when RLIMIT_CPU is reached.
     limit: SpinLock<Option<StrongRc<Timer>>>,
@@ -282,7 +282,6 @@ impl ProcessTimers {
             return;
         }
         let PosixTimers { by_id: removed, user } = core::mem::take(&mut *self.posix.lock(cx));
-        // Who tells somebody just now has done so from here on.
         *self.deletions.lock(cx) += 1;
         discount_for(user, removed.len());
         process.let_go(Held::Timer, removed.len() as u32, cx);
@@ -325,8 +324,8 @@ impl PosixTimer {
 
     fn tell(&self, times: u64, cx: &IrqCx) -> ControlFlow<()> {
         let Ok(process) = self.process.upgrade(cx) else { return ControlFlow::Break(()) };
-        let deletions = process.timers.deletions.lock(cx);
-        if *deletions != self.generation {
+        let deletions = *process.timers.deletions.lock(cx);
+        if deletions != self.generation {
             return ControlFlow::Break(());
         }
         if times == 0 {
