@@ -99,7 +99,8 @@ impl Endpoint {
             }
         };
         if let Some((bound, ends)) = left {
-            time_wait::leave(ends, self.version, true, bound);
+            let told = !Peer::new(from).is_elsewhere(cx);
+            time_wait::leave(ends, self.version, true, told, bound);
         }
         self.wake_all();
         self.fasync.signal(Events::IN, Band::In, cx);
@@ -191,7 +192,10 @@ impl Endpoint {
             (peer, ends, place, resets, bound, waits, was_connecting)
         };
         match bound.zip(ends) {
-            Some((bound, ends)) if waits => time_wait::leave(ends, self.version, false, bound),
+            Some((bound, ends)) if waits => {
+                let told = !peer.is_some_and(|peer| peer.is_elsewhere(cx));
+                time_wait::leave(ends, self.version, false, told, bound);
+            }
             bound => drop(bound),
         }
         if let Some(place) = place.filter(|_| peer.is_some()) {

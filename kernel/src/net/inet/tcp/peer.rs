@@ -38,6 +38,11 @@ impl Peer {
         Peer(name)
     }
 
+    /// Whether it stands for the end at another machine.
+    pub(super) fn is_elsewhere(&self, cx: &Cx) -> bool {
+        self.0.upgrade(cx).is_ok_and(|other| other.remote(cx).is_some())
+    }
+
     /// Whether it is the endpoint of that name.
     pub(super) fn is(&self, name: WeakRc<Endpoint>) -> bool {
         self.0 == name

@@ -53,6 +53,8 @@ struct TimeWait {
     ends: Ends,
     version: Version,
     peer_has_finished: bool,
+    /// Whether it is told of. Of a connection with another machine that itself is, as long as segments of it may come.
+    is_told: bool,
     until: u64,
     port: Remnant<Endpoint>,
     _counted: Counted,
@@ -142,12 +144,14 @@ impl TimeWait {
 /// How many there are.
 pub fn count() -> usize {
     let now = frame::time::now();
-    let of_bucket = |bucket: &SpinLock<Chain>| bucket.with(|chain| chain.iter().filter(|one| one.until > now).count());
+    let of_bucket = |bucket: &SpinLock<Chain>| {
+        bucket.with(|chain| chain.iter().filter(|one| one.is_told && one.until > now).count())
+    };
     if COUNT.load(Ordering::Relaxed) == 0 { 0 } else { ALL.iter().map(of_bucket).sum() }
 }
 
 /// A connection has ended here first: its port is used for a while yet.
-pub(super) fn leave(ends: Ends, version: Version, peer_has_finished: bool, bound: Bound<Endpoint>) {
+pub(super) fn leave(ends: Ends, version: Version, peer_has_finished: bool, is_told: bool, bound: Bound<Endpoint>) {
     let now = frame::time::now();
     if COUNT.load(Ordering::Relaxed) as u64 >= MOST.get() {
         // The next one finds fewer.
@@ -162,6 +166,7 @@ pub(super) fn leave(ends: Ends, version: Version, peer_has_finished: bool, bound
         version,
         // Who is its own peer has finished when he has.
         peer_has_finished: peer_has_finished || ends.0 == ends.1,
+        is_told,
         until,
         port: bound.leave(until),
         _counted: Counted::new(&COUNT),
@@ -224,14 +229,16 @@ pub(super) fn end_some() -> bool {
 /// What is left of that connection.
 pub fn find(ends: &Ends) -> Option<Told> {
     let now = frame::time::now();
-    bucket(ends).with(|chain| Some(chain.iter().find(|one| one.is(ends))?.told(now))).filter(|told| told.left > 0)
+    bucket(ends)
+        .with(|chain| Some(chain.iter().find(|one| one.is_told && one.is(ends))?.told(now)))
+        .filter(|told| told.left > 0)
 }
 
 /// The next one for one who lists them.
 pub fn next(cursor: &mut Cursor<u64>) -> Option<Ends> {
     cursor.next(ALL.len(), |bucket, last| {
         ALL[bucket].with(|chain| {
-            let one = chain.iter().find(|one| last.is_none_or(|last| one.serial < last))?;
+            let one = chain.iter().find(|one| one.is_told && last.is_none_or(|last| one.serial < last))?;
             Some((one.serial, one.ends))
         })
     })
@@ -251,7 +258,17 @@ mod tests {
         let ends = (Address { ip, port }, Address { ip, port: 1 });
         let port = PORTS.join(port, key).unwrap().leave(until);
         let (next, version, _counted) = (None, Version::V4, Counted::new(&COUNT));
-        Box::new(TimeWait { next, serial: 0, ends, version, peer_has_finished: false, until, port, _counted })
+        Box::new(TimeWait {
+            next,
+            serial: 0,
+            ends,
+            version,
+            peer_has_finished: false,
+            is_told: true,
+            until,
+            port,
+            _counted,
+        })
     }
 
     fn chain(those: &[(u16, u64)]) -> Chain {
