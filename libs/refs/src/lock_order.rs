@@ -314,30 +314,35 @@ fn enter(core: &Core, order: Order) {
 struct Circle(Order);
 
 impl fmt::Display for Circle {
+    /// With nothing locked while it is written: what writes takes locks itself.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        KNOWN.with(|seen| {
-            let [one, other] = self.0.classes;
-            let made_at = |class| seen.made_at(class).unwrap_or(self.0.at[0]);
-            write!(
-                f,
-                "lock order: the lock made at {} is taken at {} by a core that holds the one made at {} since {}; but it comes before that:",
-                made_at(other), self.0.at[1], made_at(one), self.0.at[0]
-            )?;
-            let Some(before) = seen.way(other, one) else { return Ok(()) };
-            let mut class = one;
-            while class != other {
-                let first = usize::from(before[class]);
-                if let Some(order) = seen.order([first, class]) {
-                    write!(
-                        f,
-                        " the one made at {} was taken at {} while the one made at {} was held since {};",
-                        made_at(class), order.at[1], made_at(first), order.at[0]
-                    )?;
-                }
-                class = first;
+        let [one, other] = self.0.classes;
+        let made_at = |class| KNOWN.with(|seen| seen.made_at(class)).unwrap_or(self.0.at[0]);
+        write!(
+            f,
+            "lock order: the lock made at {} is taken at {} by a core that holds the one made at {} since {}; but it comes before that:",
+            made_at(other),
+            self.0.at[1],
+            made_at(one),
+            self.0.at[0]
+        )?;
+        let Some(before) = KNOWN.with(|seen| seen.way(other, one)) else { return Ok(()) };
+        let mut class = one;
+        while class != other {
+            let first = usize::from(before[class]);
+            if let Some(order) = KNOWN.with(|seen| seen.order([first, class]).copied()) {
+                write!(
+                    f,
+                    " the one made at {} was taken at {} while the one made at {} was held since {};",
+                    made_at(class),
+                    order.at[1],
+                    made_at(first),
+                    order.at[0]
+                )?;
             }
-            Ok(())
-        })
+            class = first;
+        }
+        Ok(())
     }
 }
 
