@@ -82,7 +82,7 @@ impl UnseenContents {
     }
 
     /// A socket goes, with what is in it.
-    fn leave(&self, counts: [(Held, u32); 2]) {
+    fn leave(&self, counts: [(Held, u32); 3]) {
         self.messages.with(|messages| {
             self.sockets.fetch_sub(1, Ordering::Relaxed);
             match messages {
@@ -161,6 +161,11 @@ impl CountedMessages {
         self.counts.count(class)
     }
 
+    /// How many there are of all classes, in the order in which an inbox has them.
+    fn all(&self) -> [(Held, u32); 3] {
+        [Held::Socket, Held::Message, Held::InFlight].map(|class| (class, self.count(class)))
+    }
+
     /// Who is charged.
     pub fn payer(&self) -> Payer {
         self.with_charges(|held| held.payer().share()).unwrap_or_default()
@@ -189,7 +194,7 @@ impl CountedMessages {
 
     /// The same, for an inbox that counts for itself from now on, whatever the bound.
     pub fn leave(self) -> OfInbox {
-        let mut alone = self.counts.copy(Held::Socket);
+        let mut alone = OfInbox::of_nobody(self.all().map(|(_, count)| count));
         let payer = self.payer();
         drop(self);
         alone.move_to_nearest(&payer);
@@ -199,7 +204,7 @@ impl CountedMessages {
 
 impl Drop for CountedMessages {
     fn drop(&mut self) {
-        let counts = [Held::Message, Held::InFlight].map(|class| (class, self.count(class)));
+        let counts = self.all();
         self.memory.contents.with(|contents| contents.leave(counts));
     }
 }

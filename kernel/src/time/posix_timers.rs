@@ -82,7 +82,7 @@ pub struct ProcessTimers {
     posix: SpinLock<PosixTimers>,
     next_id: AtomicU32,
     /// How often all POSIX timers were deleted.
-    deletions: SpinLock<u32>,
+    deletions: AtomicU32,
     /// Goes off when RLIMIT_CPU is reached.
     limit: SpinLock<Option<StrongRc<Timer>>>,
     /// One of these was made: most processes end without.
@@ -211,7 +211,7 @@ impl ProcessTimers {
     ) -> Result<u32> {
         crate::memory::admit()?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
-        let generation = *self.deletions.lock(cx);
+        let generation = self.deletions.load(Ordering::SeqCst);
         let made = StrongRc::new_cyclic(|name: WeakRc<PosixTimer>| {
             let timer = Timer::new(
                 clock.timer_clock(),
@@ -282,7 +282,7 @@ impl ProcessTimers {
             return;
         }
         let PosixTimers { by_id: removed, user } = core::mem::take(&mut *self.posix.lock(cx));
-        *self.deletions.lock(cx) += 1;
+        self.deletions.fetch_add(1, Ordering::SeqCst);
         discount_for(user, removed.len());
         process.let_go(Held::Timer, removed.len() as u32, cx);
         if removed.len() > PIECE {
@@ -324,8 +324,7 @@ impl PosixTimer {
 
     fn tell(&self, times: u64, cx: &IrqCx) -> ControlFlow<()> {
         let Ok(process) = self.process.upgrade(cx) else { return ControlFlow::Break(()) };
-        let deletions = *process.timers.deletions.lock(cx);
-        if deletions != self.generation {
+        if process.timers.deletions.load(Ordering::SeqCst) != self.generation {
             return ControlFlow::Break(());
         }
         if times == 0 {
