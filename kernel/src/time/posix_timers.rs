@@ -81,13 +81,16 @@ pub struct ProcessTimers {
     intervals: SpinLock<[Option<StrongRc<Timer>>; 3]>,
     posix: SpinLock<PosixTimers>,
     next_id: AtomicU32,
-    /// How often all POSIX timers were deleted.
-    deletions: AtomicU32,
+    deletions: Deletions,
     /// Goes off when RLIMIT_CPU is reached.
     limit: SpinLock<Option<StrongRc<Timer>>>,
     /// One of these was made: most processes end without.
     had_any: AtomicBool,
 }
+
+/// How often all POSIX timers were deleted. Held while one of them tells somebody: once all were deleted none does. (A type of its own, so that it is a lock of its own where the order of locks is checked.)
+#[derive(Default)]
+struct Deletions(SpinLock<u32>);
 
 /// POSIX timers by their ids.
 #[derive(Default)]
@@ -211,7 +214,7 @@ impl ProcessTimers {
     ) -> Result<u32> {
         crate::memory::admit()?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
-        let generation = self.deletions.load(Ordering::SeqCst);
+        let generation = *self.deletions.0.lock(cx);
         let made = StrongRc::new_cyclic(|name: WeakRc<PosixTimer>| {
             let timer = Timer::new(
                 clock.timer_clock(),
@@ -282,7 +285,8 @@ impl ProcessTimers {
             return;
         }
         let PosixTimers { by_id: removed, user } = core::mem::take(&mut *self.posix.lock(cx));
-        self.deletions.fetch_add(1, Ordering::SeqCst);
+        // Who tells somebody just now has done so from here on.
+        *self.deletions.0.lock(cx) += 1;
         discount_for(user, removed.len());
         process.let_go(Held::Timer, removed.len() as u32, cx);
         if removed.len() > PIECE {
@@ -324,7 +328,8 @@ impl PosixTimer {
 
     fn tell(&self, times: u64, cx: &IrqCx) -> ControlFlow<()> {
         let Ok(process) = self.process.upgrade(cx) else { return ControlFlow::Break(()) };
-        if process.timers.deletions.load(Ordering::SeqCst) != self.generation {
+        let deletions = process.timers.deletions.0.lock(cx);
+        if *deletions != self.generation {
             return ControlFlow::Break(());
         }
         if times == 0 {
