@@ -207,17 +207,17 @@ impl Scheduler {
         if why != Why::New {
             words.count_switch(why == Why::Yielded);
         }
-        if !words.is_plain() {
-            return self.enter_special_alone(ready, why);
-        }
-        if why == Why::Yielded {
-            // Who gives way leaves a core that looks for another task anyway.
-            let now = frame::time::now();
-            return self.cores[0].look(|queue| queue.give_way(ready, now));
-        }
         // One look at the clock is enough for all that one more ready task changes.
         let now = frame::time::now();
         let gives_way = self.cores[0].look(|queue| {
+            if !queue.is_plain(words) {
+                return self.enter_special_alone(queue, ready, why, now);
+            }
+            if why == Why::Yielded {
+                // Who gives way leaves a core that looks for another task anyway.
+                queue.give_way(ready, now);
+                return GivesWay::No;
+            }
             words.raise_virtual_time(queue.least(why, now));
             queue.push_movable(ready);
             queue.gives_way_to(words, now)
@@ -225,64 +225,31 @@ impl Scheduler {
         give_way(gives_way, now);
     }
 
-    /// Enters a fair task that works at ends.
+    /// Enters what is not plain: a task that shares the core with others by the weights of groups, mostly.
     #[inline(never)]
-    fn enter_end_alone(&self, ready: Ready, why: Why) {
+    fn enter_special_alone(&self, queue: &mut RunQueue, ready: Ready, why: Why, now: u64) -> GivesWay {
         let words = Words(ready.sched());
-        let now = frame::time::now();
-        let gives_way = self.cores[0].look(|queue| {
-            if why == Why::Yielded {
-                queue.give_way_to_ends(ready, now);
-            } else if queue.has_ends() {
-                // What runs was told when the first of them came.
-                queue.push_end(ready);
-            } else {
-                queue.least(why, now);
-                queue.push_end(ready);
-                return queue.gives_way_to(words, now);
-            }
+        if words.is_real_time() {
+            self.enter_real_time_alone(queue, ready, why, now)
+        } else if words.works_at_ends() {
+            enter_end_alone(queue, ready, why, now)
+        } else if why == Why::Yielded {
+            queue.give_way_in_group(ready, now);
             GivesWay::No
-        });
-        give_way(gives_way, now);
-    }
-
-    /// Enters what is not plain: a task that is in a group, mostly.
-    #[inline(never)]
-    fn enter_special_alone(&self, ready: Ready, why: Why) {
-        let words = Words(ready.sched());
-        if !words.is_fair_and_no_end() {
-            return self.enter_otherwise_alone(ready, why);
-        }
-        let now = frame::time::now();
-        if why == Why::Yielded {
-            return self.cores[0].look(|queue| queue.give_way_in_group(ready, now));
-        }
-        let gives_way = self.cores[0].look(|queue| {
+        } else {
             words.raise_virtual_time(queue.least_in_group(words, why, now));
             queue.push_movable_in_group(ready);
             queue.gives_way_to(words, now)
-        });
-        give_way(gives_way, now);
-    }
-
-    #[inline(always)]
-    fn enter_otherwise_alone(&self, ready: Ready, why: Why) {
-        if Words(ready.sched()).is_real_time() {
-            self.enter_real_time_alone(ready, why);
-        } else {
-            self.enter_end_alone(ready, why);
         }
     }
 
-    fn enter_real_time_alone(&self, ready: Ready, why: Why) {
+    #[inline(never)]
+    fn enter_real_time_alone(&self, queue: &mut RunQueue, ready: Ready, why: Why, now: u64) -> GivesWay {
         let words = Words(ready.sched());
         let turn = Turn::of_real_time(words.priority(), 0);
         let end = if why == Why::Yielded && words.is_first_again() { End::Front } else { End::Back };
         self.real_time.push(ready, turn, end);
-        if why != Why::Yielded {
-            let now = frame::time::now();
-            give_way(self.cores[0].look(|queue| queue.gives_way_to(words, now)), now);
-        }
+        if why == Why::Yielded { GivesWay::No } else { queue.gives_way_to(words, now) }
     }
 
     #[inline(always)]
@@ -333,6 +300,23 @@ impl Scheduler {
         let slice = queue.begin(&ready, now, &self.real_time);
         Some((ready, slice.map(|slice| now + slice)))
     }
+}
+
+/// On a machine with one core: enters a fair task that works at ends.
+#[inline(never)]
+fn enter_end_alone(queue: &mut RunQueue, ready: Ready, why: Why, now: u64) -> GivesWay {
+    let words = Words(ready.sched());
+    if why == Why::Yielded {
+        queue.give_way_to_ends(ready, now);
+    } else if queue.has_ends() {
+        // What runs was told when the first of them came.
+        queue.push_end(ready);
+    } else {
+        queue.least(why, now);
+        queue.push_end(ready);
+        return queue.gives_way_to(words, now);
+    }
+    GivesWay::No
 }
 
 /// On a machine with one core: has its task give way, now or when its slice ends.
@@ -394,14 +378,15 @@ pub fn leave_user_code(task: TaskRef) -> Option<Called> {
 /// Lets all others that are ready go first (sched_yield(2)): true if there is one, and the caller is to give way.
 pub fn step_back(task: TaskRef, cx: &Cx) -> bool {
     let core = frame::cpu::current(cx);
-    let others = SCHEDULER.real_time.highest() != 0 || SCHEDULER.cores[core].look(|queue| queue.len() != 0);
+    let words = task.sched().map(Words);
+    let look = |queue: &mut RunQueue| (queue.len() != 0, words.is_some_and(|words| queue.is_plain(words)));
+    let (others_wait, is_plain) = SCHEDULER.cores[core].look(look);
+    let others = others_wait || SCHEDULER.real_time.highest() != 0;
     if others {
-        if let Some(words) = task.sched().map(Words) {
-            if words.is_plain() {
-                words.add_virtual_time(FAIR_SLICE);
-            } else {
-                step_back_specially(words, core);
-            }
+        match words {
+            Some(words) if is_plain => words.add_virtual_time(FAIR_SLICE),
+            Some(words) => step_back_specially(words, core),
+            None => {}
         }
         tasks::request_yield(cx);
     }
@@ -564,6 +549,7 @@ pub fn enter_anew(task: TaskRef) {
 fn look_again_at(group: u32) {
     for (number, core) in SCHEDULER.present().enumerate() {
         let gives_way = core.look(|queue| {
+            queue.end_seclusion();
             let is_in = group::is_within(queue.counted(), group);
             is_in.then(|| queue.worker.map(Worker::request_yield)).is_some()
         });

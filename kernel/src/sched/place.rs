@@ -115,7 +115,8 @@ impl Scheduler {
                 queue.push_running(ready, now);
                 return Ok((CoreCall::None, false));
             }
-            let least = if words.is_plain() { queue.least(why, now) } else { queue.least_in_group(words, why, now) };
+            let least =
+                if queue.is_plain(words) { queue.least(why, now) } else { queue.least_in_group(words, why, now) };
             if from != to && why != Why::New {
                 words.set_virtual_time(queue.translate(words.virtual_time(), floor));
             }

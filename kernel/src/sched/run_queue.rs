@@ -7,11 +7,14 @@ use tasks::{Ready, SchedWords, Why, Worker};
 
 use super::group::{self, Counted};
 use super::real_time::RealTime;
-use super::task::Words;
+use super::task::{Tag, Words};
 use super::{ABOVE_ALL, Class, ENDS_SLICE, FAIR_SLICE, ROUND_ROBIN_SLICE, SLEEPER_CREDIT, WAKE_UP_GRANULARITY};
 
 /// In place of a time: see [`RunQueue::charge`].
 const IN_GROUP: u64 = u64::MAX;
+
+/// So many waiting tasks at most are to be counted at once where one of another group comes.
+const MOST_UNCOUNTED: usize = 64;
 
 /// What one core runs and what waits for it. It is that core's, with a lock of its own; who wakes a task for it takes that lock.
 pub(super) struct RunQueue {
@@ -19,6 +22,9 @@ pub(super) struct RunQueue {
     pub worker: Option<&'static Worker>,
     /// The core has told all that it idles. (Who calls it withdraws that.)
     pub says_idle: bool,
+    /// Which fair tasks are *plain*, with nobody to share by weights of groups: those of no group. On a machine with one core, those of a group as long as no others are here: they are
+    /// [counted](Self::end_seclusion) when one comes.
+    plain: Tag,
     /// As what the running task is counted in its group, until the core leaves it.
     counted: Counted,
     /// It gave way and waits already, counted as it was: the core has not left it yet.
@@ -161,6 +167,7 @@ impl RunQueue {
             running: None,
             worker: None,
             says_idle: false,
+            plain: Tag::NO_GROUP,
             counted: Counted::NOTHING,
             is_handed_on: false,
             slice: Slice::Unknown,
@@ -249,6 +256,48 @@ impl RunQueue {
             None => ran,
         };
         running.add_virtual_time(passed);
+    }
+
+    /// Whether a task pays nothing here for what it does not share.
+    #[inline(always)]
+    pub fn is_plain(&self, words: Words) -> bool {
+        words.tag() == self.plain
+    }
+
+    /// What begins to run, where nothing else waits, has the core for its group alone until others come. Whether it has: where there is one core, and no quota.
+    #[inline(always)]
+    fn begin_seclusion(&mut self, words: Words) -> bool {
+        let tag = words.tag();
+        let begins = tag.is_of_group()
+            && self.movable.is_empty()
+            && self.bound.is_empty()
+            && !group::is_any_limited()
+            && frame::cpu::count() == 1;
+        if begins {
+            words.discount();
+            self.plain = tag;
+        }
+        begins
+    }
+
+    /// Tasks of other groups, or of none, come, or a group is limited: what runs and what waits is counted in its group from now on, if it was not.
+    #[inline(never)]
+    pub fn end_seclusion(&mut self) {
+        if core::mem::replace(&mut self.plain, Tag::NO_GROUP) == Tag::NO_GROUP {
+            return;
+        }
+        for Reverse(entry) in self.movable.as_slice() {
+            Words(entry.ready.sched()).count(self.charged.as_ref());
+        }
+        // One that gave way waits itself.
+        if let Some(running) = self.running.map(Words)
+            && running.is_fair_and_no_end()
+            && self.since != IN_GROUP
+            && self.gave_way_at == 0
+        {
+            running.count(self.charged.as_ref());
+            self.take_counted(running, self.since);
+        }
     }
 
     /// Which core it is that of, once that has looked for something to do.
@@ -363,7 +412,7 @@ impl RunQueue {
     #[inline(always)]
     pub fn begin_without_ends(&mut self, ready: &Ready, now: u64, real_time: &RealTime) -> Option<u64> {
         let words = self.begin_running(ready, now);
-        if !words.is_plain() {
+        if !self.is_plain(words) {
             return self.begin_in_group(words, now, real_time);
         }
         self.begin_plainly(words)
@@ -383,7 +432,9 @@ impl RunQueue {
         if !words.is_fair_and_no_end() || group::is_any_limited() {
             return self.begin_otherwise(words, now, real_time);
         }
-        self.take_counted(words, now);
+        if !self.begin_seclusion(words) {
+            self.take_counted(words, now);
+        }
         self.begin_plainly(words)
     }
 
@@ -573,6 +624,7 @@ impl RunQueue {
     /// As `push_movable`, for a task that is in a group.
     #[inline(never)]
     pub fn push_movable_in_group(&mut self, ready: Ready) {
+        self.end_seclusion();
         self.entered += 1;
         let words = Words(ready.sched());
         words.count(self.charged.as_ref());
@@ -603,7 +655,7 @@ impl RunQueue {
     /// Enters a fair task.
     pub fn push_fair(&mut self, ready: Ready) {
         let words = Words(ready.sched());
-        let is_plain = words.is_plain();
+        let is_plain = self.is_plain(words);
         if ready.worker().is_none() && words.cores().is_empty() {
             return if is_plain { self.push_movable(ready) } else { self.push_movable_in_group(ready) };
         }
@@ -767,7 +819,7 @@ impl RunQueue {
             return GivesWay::Now(worker);
         }
         let slice = if other < priority {
-            return GivesWay::No;
+            return self.goes_on();
         } else if priority == 0 {
             self.charge(now);
             if self.with_ends {
@@ -784,10 +836,19 @@ impl RunQueue {
         };
         // It was told already: those who wait do not wait longer because more come.
         if self.slice != Slice::Unknown {
-            return GivesWay::No;
+            return self.goes_on();
         }
         self.slice = Slice::Long;
         GivesWay::After(slice)
+    }
+
+    /// What the core runs does not give way to a task that is one more of several.
+    #[inline(always)]
+    fn goes_on(&mut self) -> GivesWay {
+        if self.movable.len() > MOST_UNCOUNTED {
+            self.end_seclusion();
+        }
+        GivesWay::No
     }
 
     /// As [`gives_way_to`](Self::gives_way_to), of fair tasks, while there are ends.

@@ -66,6 +66,22 @@ const IN_GROUP: u64 = 1 << 25;
 const WORKS_AT_ENDS: u64 = 1 << 26;
 /// It is a real-time task.
 const PRIORITY: u64 = 0xff << 8;
+/// In which group it was when that was last [looked at](Words::note_group).
+const GROUP_NUMBER: u64 = (u32::MAX as u64) << u32::BITS;
+
+/// What tells tasks apart that queues treat differently. It is the same for all fair tasks of a group that do not work at ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tag(u64);
+
+impl Tag {
+    /// That of a fair task that is in no group and never was, and does not work at ends: of most tasks.
+    pub const NO_GROUP: Tag = Tag(0);
+
+    /// Whether it is that of a fair task of a group that does not work at ends.
+    pub fn is_of_group(self) -> bool {
+        self.0 & (PRIORITY | WORKS_AT_ENDS) == 0 && self.0 & GROUP_NUMBER != 0
+    }
+}
 
 /// The words of an account, by their meaning.
 pub(super) type AccountWords = [AtomicU64; 3];
@@ -122,10 +138,9 @@ impl Words<'_> {
         (self.word(KIND).load(Relaxed) >> 8) as u8
     }
 
-    /// Whether it is a fair task that is in no group and never was, and does not work at ends: what most are, which pays nothing for others.
     #[inline(always)]
-    pub fn is_plain(self) -> bool {
-        self.word(KIND).load(Relaxed) & (PRIORITY | IN_GROUP | WORKS_AT_ENDS) == 0
+    pub fn tag(self) -> Tag {
+        Tag(self.word(KIND).load(Relaxed) & (PRIORITY | IN_GROUP | WORKS_AT_ENDS | GROUP_NUMBER))
     }
 
     /// Whether it is a fair task that does not work at ends, in a group or not.
@@ -134,10 +149,12 @@ impl Words<'_> {
         self.word(KIND).load(Relaxed) & (PRIORITY | WORKS_AT_ENDS) == 0
     }
 
-    /// Its account may have come into a group. (That it has left one is seen where it counts.)
+    /// Its account may have come into another group. (One that has left all of them stays what once was in one: it may be counted in it still.)
     pub fn note_group(self) {
-        if self.group() != 0 {
-            self.word(KIND).fetch_or(IN_GROUP, Relaxed);
+        let number = u64::from(self.group()) << u32::BITS;
+        let kind = self.word(KIND);
+        if number != 0 || kind.load(Relaxed) & IN_GROUP != 0 {
+            let _ = kind.fetch_update(Relaxed, Relaxed, |kind| Some(kind & !GROUP_NUMBER | number | IN_GROUP));
         }
     }
 
@@ -162,7 +179,7 @@ impl Words<'_> {
         let flag = if reset_on_fork { RESET_ON_FORK } else { 0 };
         let kind = class_number | u64::from(priority) << 8 | u64::from(nice as u8) << 16 | flag;
         // The caller may be on another core than who says that it is in a group, or works at ends.
-        let kept = IN_GROUP | WORKS_AT_ENDS;
+        let kept = IN_GROUP | WORKS_AT_ENDS | GROUP_NUMBER;
         let _ = self.word(KIND).fetch_update(Relaxed, Relaxed, |before| Some(kind | before & kept));
         let weight = if class == Class::Idle { 3 } else { weight(nice) };
         self.word(INVERSE_WEIGHT).store((1024 << 32) / weight, Relaxed);

@@ -108,8 +108,8 @@ impl Machine {
     }
 
     /// How many run and wait.
-    fn tasks_on(&self, core: usize) -> u32 {
-        self.scheduler.cores[core].load().tasks
+    fn tasks_on(&self, core: usize) -> usize {
+        self.scheduler.cores[core].look(|queue| queue.len() + usize::from(queue.running.is_some()))
     }
 
     /// All tasks compute for so many slices; those of cores where others wait give way at the end of each.
@@ -282,7 +282,7 @@ fn a_core_with_nothing_to_do_takes_from_the_longest_queue() {
     pretended::take_interrupted();
     let before: Vec<_> = (0..3).map(|core| machine.tasks_on(core)).collect();
     let _ended = all;
-    assert_eq!(before.iter().sum::<u32>(), 7);
+    assert_eq!(before.iter().sum::<usize>(), 7);
     (0..3).for_each(|core| {
         if machine.running[core].is_none() {
             machine.looks(core);
@@ -478,4 +478,77 @@ fn a_piece_of_a_quota_ends_and_what_is_used_up_has_none() {
     assert!(group::is_used_up(group.number()));
     group.set_quota(super::Quota::default()).tell();
     assert!(!group::is_used_up(group.number()));
+}
+
+#[test]
+fn a_group_that_has_the_only_core_to_itself_is_counted_when_others_come() {
+    let mut machine = Machine::new(1);
+    let (light, of_light) = group_of(0, 100);
+    let (heavy, of_heavy) = group_of(0, 300);
+    machine.spawn_of(Some(&of_light), Parameters::default());
+    machine.looks(0);
+    (0..3).for_each(|_| _ = machine.spawn_of(Some(&of_light), Parameters::default()));
+    machine.compute(20);
+    assert_eq!(group::ready(light.number()), 0);
+    assert_eq!(share(&of_light, 20 * FAIR_SLICE), 1000);
+    machine.spawn_of(Some(&of_heavy), Parameters::default());
+    assert_eq!((group::ready(light.number()), group::ready(heavy.number())), (4 * 1024, 1024));
+    machine.compute(400);
+    let time = 400 * FAIR_SLICE;
+    let shares = [share(&of_light, time) - 50, share(&of_heavy, time)];
+    assert!(shares[0].abs_diff(250) <= 25 && shares[1].abs_diff(750) <= 25, "{shares:?}");
+    // One of no group; then all end.
+    let outside = machine.spawn(Parameters::default());
+    machine.compute(5);
+    assert_eq!((group::ready(light.number()), group::ready(heavy.number())), (4 * 1024, 1024));
+    assert!(Words(outside).cpu_time() > 0);
+    (0..6).for_each(|_| machine.ends(0));
+    assert!(machine.runs(0).is_none());
+    assert_eq!((group::ready(light.number()), group::ready(heavy.number())), (0, 0));
+}
+
+#[test]
+fn a_group_that_has_the_only_core_to_itself_is_counted_when_it_is_given_a_quota_or_very_many_tasks() {
+    let mut machine = Machine::new(1);
+    let (group, account) = group_of(0, 100);
+    machine.spawn_of(Some(&account), Parameters::default());
+    machine.looks(0);
+    (0..64).for_each(|_| _ = machine.spawn_of(Some(&account), Parameters::default()));
+    assert_eq!(group::ready(group.number()), 0);
+    (0..10).for_each(|_| _ = machine.spawn_of(Some(&account), Parameters::default()));
+    assert_eq!(group::ready(group.number()), 75 * 1024);
+    machine.compute(80);
+    assert_eq!(group::ready(group.number()), 75 * 1024);
+    (0..74).for_each(|_| machine.ends(0));
+    // The last one began where nobody waited.
+    assert_eq!(group::ready(group.number()), 0);
+    assert!(machine.runs(0).is_some());
+    // The scheduler of this test is not the one that is told.
+    group.set_quota(super::Quota { runtime: 3 * FAIR_SLICE, period: 100_000_000, burst: 0 }).tell();
+    machine.scheduler.cores[0].look(|queue| queue.end_seclusion());
+    assert_eq!(group::ready(group.number()), 1024);
+    machine.passes(FAIR_SLICE);
+    machine.gives_way(0);
+    assert_eq!(group::ready(group.number()), 1024);
+    machine.ends(0);
+    assert_eq!(group::ready(group.number()), 0);
+}
+
+#[test]
+fn a_task_that_moves_while_its_group_has_the_only_core_to_itself_has_the_others_counted() {
+    let mut machine = Machine::new(1);
+    let (group, account) = group_of(0, 100);
+    let (other, moved) = group_of(0, 100);
+    moved.set_group(group.number());
+    machine.spawn_of(Some(&account), Parameters::default());
+    machine.looks(0);
+    let moving = machine.spawn_of(Some(&moved), Parameters::default());
+    assert_eq!((group::ready(group.number()), group::ready(other.number())), (0, 0));
+    moved.set_group(other.number());
+    Words(moving).note_group();
+    machine.scheduler.cores[0].look(|queue| assert!(queue.enter_anew(moving)));
+    assert_eq!((group::ready(group.number()), group::ready(other.number())), (1024, 1024));
+    machine.compute(10);
+    (0..2).for_each(|_| machine.ends(0));
+    assert_eq!((group::ready(group.number()), group::ready(other.number())), (0, 0));
 }
