@@ -6,8 +6,8 @@ use super::payer::give_all_kept_back;
 use super::{Held, OfDescriptors, Payer};
 use crate::error::{Errno, Result};
 
-/// So many charges of a class a container may keep beyond what it holds, or one for eight objects, up to [`MOST_SPARE`].
-const SPARE: u32 = 2;
+/// So many charges of a class a container may keep beyond what it holds, or one for eight objects, up to [`MOST_SPARE`]: enough for who makes and gives up two at a time.
+const SPARE: u32 = 4;
 const MOST_SPARE: u32 = 64;
 
 /// How many charges are kept beyond so many objects.
@@ -421,6 +421,30 @@ mod tests {
         held.add(Held::Reserved, 1).expect("room");
         held.exchange(Held::Reserved, Held::Socket);
         assert_eq!((held.count(Held::Reserved), held.count(Held::Socket)), (0, 1));
+    }
+
+    #[test]
+    fn both_ends_of_a_connection_come_and_go_without_asking_the_budget() {
+        let tree = tree();
+        let budget = tree.root().child(Limits::bound(u64::MAX)).expect("a budget");
+        let charged = || budget.usage().map_or(0, |usage| usage.count(Held::Socket));
+        let mut held = All::default();
+        held.begin(&payer(*budget)).expect("room");
+        let open = |held: &mut All| {
+            held.add(Held::Reserved, 1).expect("room");
+            held.exchange(Held::Reserved, Held::Socket);
+        };
+        // The one that listens, and the first connection.
+        (0..3).for_each(|_| open(&mut held));
+        let before = charged();
+        for _ in 0..10 {
+            held.remove(Held::Socket, 1);
+            held.remove(Held::Socket, 1);
+            assert_eq!(charged(), before);
+            open(&mut held);
+            open(&mut held);
+            assert_eq!(charged(), before);
+        }
     }
 
     /// A table of pipes, which are charged to somebody.

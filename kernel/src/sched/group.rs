@@ -7,6 +7,7 @@
 //! | what | how |
 //! | --- | --- |
 //! | all that is ready in a group | one sum of weights, of tasks and of groups. A task is in it while it waits in a queue or runs, by what it was [counted](Counted) as; a group is in that of the one above as long as there is anything in its own |
+//! | a group that has the machine's only core to itself | its tasks are treated as ones of no group, and are not in its sum until others come (`RunQueue::plain`) |
 //! | who begins tasks that end soon after | a new task begins where its group is on that core, not where the core is: what those before it had is not forgotten |
 //! | a quota | each level is charged for what ran, and says for how long a task may run on (`Bandwidth`). What has to wait is asked to give way; the thread then waits by itself, on its way back to user mode |
 //!

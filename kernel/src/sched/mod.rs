@@ -209,23 +209,28 @@ impl Scheduler {
         }
         // One look at the clock is enough for all that one more ready task changes.
         let now = frame::time::now();
+        if why == Why::Yielded {
+            // Who gives way leaves a core that looks for another task anyway.
+            return self.cores[0].look(|queue| {
+                if queue.is_plain(words) {
+                    queue.give_way(ready, now);
+                } else {
+                    self.enter_special_alone(queue, ready, why, now);
+                }
+            });
+        }
         let gives_way = self.cores[0].look(|queue| {
             if !queue.is_plain(words) {
                 return self.enter_special_alone(queue, ready, why, now);
             }
-            if why == Why::Yielded {
-                // Who gives way leaves a core that looks for another task anyway.
-                queue.give_way(ready, now);
-                return GivesWay::No;
-            }
             words.raise_virtual_time(queue.least(why, now));
-            queue.push_movable(ready);
+            queue.push_one_more(ready);
             queue.gives_way_to(words, now)
         });
         give_way(gives_way, now);
     }
 
-    /// Enters what is not plain: a task that shares the core with others by the weights of groups, mostly.
+    /// Enters what is not plain: a task that shares the core with others by the weights of groups, mostly. Nothing gives way to one that has yielded.
     #[inline(never)]
     fn enter_special_alone(&self, queue: &mut RunQueue, ready: Ready, why: Why, now: u64) -> GivesWay {
         let words = Words(ready.sched());
@@ -378,28 +383,18 @@ pub fn leave_user_code(task: TaskRef) -> Option<Called> {
 /// Lets all others that are ready go first (sched_yield(2)): true if there is one, and the caller is to give way.
 pub fn step_back(task: TaskRef, cx: &Cx) -> bool {
     let core = frame::cpu::current(cx);
-    let words = task.sched().map(Words);
-    let look = |queue: &mut RunQueue| (queue.len() != 0, words.is_some_and(|words| queue.is_plain(words)));
-    let (others_wait, is_plain) = SCHEDULER.cores[core].look(look);
-    let others = others_wait || SCHEDULER.real_time.highest() != 0;
-    if others {
-        match words {
-            Some(words) if is_plain => words.add_virtual_time(FAIR_SLICE),
-            Some(words) => step_back_specially(words, core),
-            None => {}
+    let urgent_wait = SCHEDULER.real_time.highest() != 0;
+    let others_wait = SCHEDULER.cores[core].look(|queue| {
+        let others_wait = urgent_wait || queue.len() != 0;
+        if others_wait && let Some(words) = task.sched() {
+            queue.step_back(Words(words));
         }
+        others_wait
+    });
+    if others_wait {
         tasks::request_yield(cx);
     }
-    others
-}
-
-#[cold]
-#[inline(never)]
-fn step_back_specially(words: Words, core: usize) {
-    if words.is_real_time() {
-        return words.go_last();
-    }
-    words.add_virtual_time(SCHEDULER.cores[core].look(|queue| queue.passed(FAIR_SLICE)));
+    others_wait
 }
 
 /// The calling task has its next turn when others have had this many slices: for what is not to cost those anything who give way again and again without having run (sched_yield(2)), as a

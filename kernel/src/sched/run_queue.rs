@@ -320,6 +320,26 @@ impl RunQueue {
         }
     }
 
+    /// The running task lets all others go first.
+    #[inline(always)]
+    pub fn step_back(&self, words: Words) {
+        if self.is_plain(words) {
+            words.add_virtual_time(FAIR_SLICE);
+        } else {
+            self.step_back_specially(words);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn step_back_specially(&self, words: Words) {
+        if words.is_real_time() {
+            words.go_last();
+        } else {
+            words.add_virtual_time(self.passed(FAIR_SLICE));
+        }
+    }
+
     /// The running task, which was charged, is not ready any more, or is about to be in a queue.
     fn discount_running(&mut self, now: u64) {
         self.since = now;
@@ -598,6 +618,15 @@ impl RunQueue {
         self.movable.push(Reverse(Entry { turn, ready }));
     }
 
+    /// As `push_movable`, for a plain task that did not run just now: where there are many, they are counted from now on.
+    #[inline(always)]
+    pub fn push_one_more(&mut self, ready: Ready) {
+        self.push_movable(ready);
+        if self.movable.len() > MOST_UNCOUNTED {
+            self.end_seclusion();
+        }
+    }
+
     /// Enters the running task, a fair one that every core may run: it has its turn by what it has run until now. The core looks for another at once.
     #[inline(always)]
     pub fn give_way(&mut self, ready: Ready, now: u64) {
@@ -819,7 +848,7 @@ impl RunQueue {
             return GivesWay::Now(worker);
         }
         let slice = if other < priority {
-            return self.goes_on();
+            return GivesWay::No;
         } else if priority == 0 {
             self.charge(now);
             if self.with_ends {
@@ -836,19 +865,10 @@ impl RunQueue {
         };
         // It was told already: those who wait do not wait longer because more come.
         if self.slice != Slice::Unknown {
-            return self.goes_on();
+            return GivesWay::No;
         }
         self.slice = Slice::Long;
         GivesWay::After(slice)
-    }
-
-    /// What the core runs does not give way to a task that is one more of several.
-    #[inline(always)]
-    fn goes_on(&mut self) -> GivesWay {
-        if self.movable.len() > MOST_UNCOUNTED {
-            self.end_seclusion();
-        }
-        GivesWay::No
     }
 
     /// As [`gives_way_to`](Self::gives_way_to), of fair tasks, while there are ends.

@@ -58,16 +58,18 @@ impl Parameters {
     }
 }
 
-/// Bits of the word KIND.
-const RESET_ON_FORK: u64 = 1 << 24;
+/// Where in the word KIND what stands: the class, the nice value, flags; and behind them the [tag](Tag).
+const NICE: u32 = 8;
+const RESET_ON_FORK: u64 = 1 << 16;
+const TAG: u32 = 24;
+/// Of a real-time task.
+const PRIORITY: u64 = 0xff << TAG;
 /// It is in a group, or once was.
-const IN_GROUP: u64 = 1 << 25;
+const IN_GROUP: u64 = 1 << 32;
 /// It works at ends.
-const WORKS_AT_ENDS: u64 = 1 << 26;
-/// It is a real-time task.
-const PRIORITY: u64 = 0xff << 8;
+const WORKS_AT_ENDS: u64 = 1 << 33;
 /// In which group it was when that was last [looked at](Words::note_group).
-const GROUP_NUMBER: u64 = (u32::MAX as u64) << u32::BITS;
+const GROUP_NUMBER: u32 = 34;
 
 /// What tells tasks apart that queues treat differently. It is the same for all fair tasks of a group that do not work at ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +81,7 @@ impl Tag {
 
     /// Whether it is that of a fair task of a group that does not work at ends.
     pub fn is_of_group(self) -> bool {
-        self.0 & (PRIORITY | WORKS_AT_ENDS) == 0 && self.0 & GROUP_NUMBER != 0
+        self.0 & (PRIORITY | WORKS_AT_ENDS) >> TAG == 0 && self.0 >> (GROUP_NUMBER - TAG) != 0
     }
 }
 
@@ -135,12 +137,12 @@ impl Words<'_> {
 
     #[inline(always)]
     pub fn priority(self) -> u8 {
-        (self.word(KIND).load(Relaxed) >> 8) as u8
+        (self.word(KIND).load(Relaxed) >> TAG) as u8
     }
 
     #[inline(always)]
     pub fn tag(self) -> Tag {
-        Tag(self.word(KIND).load(Relaxed) & (PRIORITY | IN_GROUP | WORKS_AT_ENDS | GROUP_NUMBER))
+        Tag(self.word(KIND).load(Relaxed) >> TAG)
     }
 
     /// Whether it is a fair task that does not work at ends, in a group or not.
@@ -151,15 +153,16 @@ impl Words<'_> {
 
     /// Its account may have come into another group. (One that has left all of them stays what once was in one: it may be counted in it still.)
     pub fn note_group(self) {
-        let number = u64::from(self.group()) << u32::BITS;
+        let number = u64::from(self.group()) << GROUP_NUMBER;
         let kind = self.word(KIND);
         if number != 0 || kind.load(Relaxed) & IN_GROUP != 0 {
-            let _ = kind.fetch_update(Relaxed, Relaxed, |kind| Some(kind & !GROUP_NUMBER | number | IN_GROUP));
+            let _ = kind
+                .fetch_update(Relaxed, Relaxed, |kind| Some(kind & !(u64::MAX << GROUP_NUMBER) | number | IN_GROUP));
         }
     }
 
     pub fn parameters(self) -> Parameters {
-        let nice = (self.word(KIND).load(Relaxed) >> 16) as i8;
+        let nice = (self.word(KIND).load(Relaxed) >> NICE) as i8;
         let reset_on_fork = self.word(KIND).load(Relaxed) & RESET_ON_FORK != 0;
         Parameters { class: self.class(), nice, priority: self.priority(), reset_on_fork, cores: self.cores() }
     }
@@ -177,9 +180,9 @@ impl Words<'_> {
         let real_time = matches!(class, Class::Fifo | Class::RoundRobin);
         let priority = if real_time { priority.clamp(1, ABOVE_ALL) } else { 0 };
         let flag = if reset_on_fork { RESET_ON_FORK } else { 0 };
-        let kind = class_number | u64::from(priority) << 8 | u64::from(nice as u8) << 16 | flag;
+        let kind = class_number | u64::from(priority) << TAG | u64::from(nice as u8) << NICE | flag;
         // The caller may be on another core than who says that it is in a group, or works at ends.
-        let kept = IN_GROUP | WORKS_AT_ENDS | GROUP_NUMBER;
+        let kept = u64::MAX << GROUP_NUMBER | IN_GROUP | WORKS_AT_ENDS;
         let _ = self.word(KIND).fetch_update(Relaxed, Relaxed, |before| Some(kind | before & kept));
         let weight = if class == Class::Idle { 3 } else { weight(nice) };
         self.word(INVERSE_WEIGHT).store((1024 << 32) / weight, Relaxed);
