@@ -284,10 +284,12 @@ pub trait File: Any + Send + Sync {
         false
     }
 
-    /// One end of a pair: it is entered in a table as unseen, and counts what is in it with the rest from now on.
-    fn join_contents(&self, _contents: &StrongRc<UnseenContents>) {}
+    /// It is entered in a table as unseen, and counts what is in it with the rest from now on. False: it cannot, and its end is seen.
+    fn join_contents(&self, _contents: &StrongRc<UnseenContents>) -> bool {
+        true
+    }
 
-    /// One end of a pair: it becomes seen, and counts what is in it by itself from now on.
+    /// It becomes seen, and counts what is in it by itself from now on.
     fn leave_contents(&self) {}
 
     /// One end of a pair, whose table has ended, and which is about to go: how many bytes come back with what is counted in it. It is not told again.

@@ -388,9 +388,10 @@ impl File for PipeEnd {
         other.downcast_ref().is_some_and(|other| self.is_same_pipe(other))
     }
 
-    fn join_contents(&self, contents: &StrongRc<UnseenContents>) {
+    fn join_contents(&self, contents: &StrongRc<UnseenContents>) -> bool {
         // Its two ends have it in common.
         self.pipe.with(|pipe| pipe.state.with(|state| _ = state.counted.get_or_insert_with(|| Counted::new(contents))));
+        true
     }
 
     fn leave_contents(&self) {
