@@ -14,6 +14,7 @@ use refs::{SpinGuard, SpinLock, StrongRc, TempRc, Waker, WeakRc};
 use super::fasync::{Registration, SignalTarget};
 use super::file_end::{OtherEnd, UnseenEnd};
 use super::inode_file::InodeFile;
+use super::nameless_remains;
 use super::notify::{self, dnotify};
 use super::{FileEnd, FileKind, Inode, Location, UnseenContents, VfsCaller};
 use crate::block::{Cache, Depth, DirectRead, SyncProgress};
@@ -295,6 +296,11 @@ pub trait File: Any + Send + Sync {
     /// One end of a pair, whose table has ended, and which is about to go: how many bytes come back with what is counted in it. It is not told again.
     fn take_counted(&self) -> usize {
         0
+    }
+
+    /// It is open once, and its inode has no names: whether nobody sees its end, but for what the inode counts for. Then how many owners of the inode it has itself, and how many bytes come back with it at least.
+    fn end_without_names(&self) -> Option<(u32, usize)> {
+        None
     }
 
     /// Sockets: how long a call waits for one of `interest`, in nanoseconds (SO_RCVTIMEO, SO_SNDTIMEO); `None`: for ever.
@@ -591,7 +597,8 @@ pub fn look_for_closed() {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         OPEN_FILES.add(-1);
-        if self.end.is_left() {
+        let (is_left, leaves_nameless) = self.end.is_left();
+        if is_left {
             LEFT_FILES.fetch_sub(1, Ordering::Relaxed);
         }
         if notify::is_anything_watched() {
@@ -605,6 +612,9 @@ impl Drop for OpenFile {
             self.location.inode.with(Inode::end_reading);
         } else if !flags.contains(OpenFlags::PATH) {
             self.location.end_writing();
+        }
+        if leaves_nameless {
+            nameless_remains::leave(&mut self.file, &self.location.inode);
         }
     }
 }

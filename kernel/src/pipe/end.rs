@@ -398,6 +398,21 @@ impl File for PipeEnd {
         drop(self.pipe.with(|pipe| pipe.state.with(|state| state.counted.take())));
     }
 
+    /// Nobody but who has it open waits at a FIFO that nobody opens, and none of its user's other pipes are smaller because of it.
+    fn end_without_names(&self) -> Option<(u32, usize)> {
+        self.pipe.with(|pipe| {
+            let (is_quiet, memory) = pipe.state.with(|state| {
+                let is_quiet = state.opening_readers + state.opening_writers == 0 && !state.counts_for_others();
+                (is_quiet, state.ring.allocated())
+            });
+            let is_fifo = pipe.named && is_quiet && !pipe.fasync.has_any();
+            let objects = object_bytes::<Pipe>() + slot_bytes(size_of::<StrongRc<Pipe>>());
+            let readers = self.readers.as_ref().map_or(0, |_| object_bytes::<Readers>());
+            let writers = self.writers.as_ref().map_or(0, |_| object_bytes::<Writers>());
+            is_fifo.then_some((0, slot_bytes(size_of::<Self>()) + objects + readers + writers + memory))
+        })
+    }
+
     fn take_counted(&self) -> usize {
         let counted = self.pipe.with(|pipe| pipe.state.with(|state| state.counted.take()));
         counted.map_or(0, |counted| counted.bytes())
