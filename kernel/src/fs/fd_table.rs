@@ -82,9 +82,13 @@ impl Pace {
 
     /// Ends what a descriptor was for: in parts where it is much.
     fn end_async(&mut self, cx: &mut Cx, closed: Dying<OpenFile>) {
-        // A directory owns what has a name as well.
-        if self.why == Leaving::InKill && closed.with(|open| open.location.inode.owners() <= nameless_remains::OWNERS) {
-            closed.get(cx).end.leave_nameless();
+        // It ends here, and a directory owns what has a name as well.
+        if self.why == Leaving::InKill && closed.owners() == 1 {
+            closed.with(|open| {
+                if open.location.inode.owners() <= nameless_remains::OWNERS {
+                    open.end.leave_nameless();
+                }
+            });
         }
         // Of what has no parts nothing is found by who looks for what nobody can reach.
         let is_in_flight = closed.get(cx).in_flight() > 0;

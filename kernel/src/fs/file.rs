@@ -594,12 +594,24 @@ pub fn look_for_closed() {
     }
 }
 
+impl OpenFile {
+    /// It ends, was left before, or leaves what it has open.
+    #[cold]
+    fn end_specially(&mut self) {
+        if self.end.is_left() {
+            LEFT_FILES.fetch_sub(1, Ordering::Relaxed);
+        }
+        if self.end.leaves_nameless() {
+            nameless_remains::leave(&mut self.file, &self.location.inode);
+        }
+    }
+}
+
 impl Drop for OpenFile {
     fn drop(&mut self) {
         OPEN_FILES.add(-1);
-        let (is_left, leaves_nameless) = self.end.is_left();
-        if is_left {
-            LEFT_FILES.fetch_sub(1, Ordering::Relaxed);
+        if self.end.is_special() {
+            self.end_specially();
         }
         if notify::is_anything_watched() {
             self.end_with_watchers();
@@ -612,9 +624,6 @@ impl Drop for OpenFile {
             self.location.inode.with(Inode::end_reading);
         } else if !flags.contains(OpenFlags::PATH) {
             self.location.end_writing();
-        }
-        if leaves_nameless {
-            nameless_remains::leave(&mut self.file, &self.location.inode);
         }
     }
 }

@@ -92,11 +92,20 @@ impl UnseenEnd {
         self.0.fetch_or(LEAVES, Ordering::Relaxed);
     }
 
-    /// Whether [`leave`](Self::leave) was called, and whether [`leave_nameless`](Self::leave_nameless) was.
+    /// Whether either was said.
     #[inline(always)]
-    pub(super) fn is_left(&self) -> (bool, bool) {
-        let word = self.word();
-        (word & LEFT != 0, word & LEAVES != 0)
+    pub(super) fn is_special(&self) -> bool {
+        self.word() & (LEFT | LEAVES) != 0
+    }
+
+    /// Whether [`leave`](Self::leave) was called.
+    pub(super) fn is_left(&self) -> bool {
+        self.word() & LEFT != 0
+    }
+
+    /// Whether [`leave_nameless`](Self::leave_nameless) was called.
+    pub(super) fn leaves_nameless(&self) -> bool {
+        self.word() & LEAVES != 0
     }
 
     /// Where the other end is.

@@ -57,7 +57,9 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.give_back();
+        if !*self.is_given_back.get_mut() {
+            self.file_system.with(|file_system| file_system.capacity.give_inode());
+        }
     }
 }
 
