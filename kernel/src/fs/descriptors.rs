@@ -26,7 +26,7 @@ pub struct Descriptors {
     table: HandleTable<OpenFile, FdFlags>,
     held: OfDescriptors,
     unseen: UnseenEntries,
-    /// What is in the unseen files, if pairs are among them.
+    /// What is in the unseen files, if there are any that are counted.
     contents: Option<StrongRc<UnseenContents>>,
 }
 
@@ -109,13 +109,25 @@ impl Descriptors {
     /// As [`fill`](Self::fill).
     pub fn fill_pair(&mut self, fds: [usize; 2], ends: [StrongRc<OpenFile>; 2], flags: FdFlags) {
         for (fd, end) in fds.into_iter().zip(ends) {
-            if end.with(|end| end.end.bytes() > 0) {
-                let contents =
-                    &*self.contents.get_or_insert_with(|| StrongRc::new(UnseenContents::new(self.held.payer())));
-                end.with(|end| end.file.join_contents(contents));
-            }
-            self.fill(fd, end, flags);
+            self.fill_counted(fd, end, flags);
         }
+    }
+
+    /// As [`fill`](Self::fill), of a file that counts what is in it with the rest if it is unseen.
+    ///
+    /// # Panics
+    /// As `fill`.
+    pub fn fill_counted(&mut self, fd: usize, file: StrongRc<OpenFile>, flags: FdFlags) {
+        file.with(|file| {
+            if file.end.bytes() > 0 {
+                let contents =
+                    self.contents.get_or_insert_with(|| StrongRc::new(UnseenContents::new(self.held.payer())));
+                if !file.file.join_contents(contents) {
+                    file.end.export();
+                }
+            }
+        });
+        self.fill(fd, file, flags);
     }
 
     /// Gives back a number that was reserved.

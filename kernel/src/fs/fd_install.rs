@@ -79,6 +79,13 @@ impl ReservedFd<'_> {
         self.fd
     }
 
+    /// As [`fill`](Self::fill), of what counts what is in it with the rest of the table: [`Descriptors::fill_counted`](super::Descriptors::fill_counted).
+    pub fn fill_counted(mut self, file: OpenFile, flags: FdFlags, cx: &Cx) -> usize {
+        self.files.handles.lock(cx).fill_counted(self.fd, StrongRc::new(file), flags);
+        self.is_filled = true;
+        self.fd
+    }
+
     /// Enters both ends of a new pair, with nothing in between.
     pub fn fill_pair(mut pair: [Self; 2], ends: [OpenFile; 2], flags: FdFlags, cx: &Cx) {
         let fds = pair.each_ref().map(|reserved| reserved.fd);

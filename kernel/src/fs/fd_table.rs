@@ -8,6 +8,7 @@ use bitflags::bitflags;
 use frame::Cx;
 use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
 
+use super::nameless_remains;
 use super::notify::{self, dnotify};
 use super::table_remains::TableRemains;
 use super::{Descriptors, LockOwner, OpenFile, OpenFlags, VfsCaller};
@@ -81,6 +82,14 @@ impl Pace {
 
     /// Ends what a descriptor was for: in parts where it is much.
     fn end_async(&mut self, cx: &mut Cx, closed: Dying<OpenFile>) {
+        // It ends here, and a directory owns what has a name as well.
+        if self.why == Leaving::InKill && closed.owners() == 1 {
+            closed.with(|open| {
+                if open.location.inode.owners() <= nameless_remains::OWNERS {
+                    open.end.leave_nameless();
+                }
+            });
+        }
         // Of what has no parts nothing is found by who looks for what nobody can reach.
         let is_in_flight = closed.get(cx).in_flight() > 0;
         if closed.get(cx).has_parts {
@@ -278,6 +287,9 @@ impl FileTable {
                     drop(handles);
                     if let Some((rest, unseen)) = rest {
                         TableRemains::leave(rest, unseen);
+                    }
+                    if why == Leaving::InKill {
+                        nameless_remains::announce();
                     }
                     break;
                 }

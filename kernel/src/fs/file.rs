@@ -14,6 +14,7 @@ use refs::{SpinGuard, SpinLock, StrongRc, TempRc, Waker, WeakRc};
 use super::fasync::{Registration, SignalTarget};
 use super::file_end::{OtherEnd, UnseenEnd};
 use super::inode_file::InodeFile;
+use super::nameless_remains;
 use super::notify::{self, dnotify};
 use super::{FileEnd, FileKind, Inode, Location, UnseenContents, VfsCaller};
 use crate::block::{Cache, Depth, DirectRead, SyncProgress};
@@ -284,15 +285,22 @@ pub trait File: Any + Send + Sync {
         false
     }
 
-    /// One end of a pair: it is entered in a table as unseen, and counts what is in it with the rest from now on.
-    fn join_contents(&self, _contents: &StrongRc<UnseenContents>) {}
+    /// It is entered in a table as unseen, and counts what is in it with the rest from now on. False: it cannot, and its end is seen.
+    fn join_contents(&self, _contents: &StrongRc<UnseenContents>) -> bool {
+        true
+    }
 
-    /// One end of a pair: it becomes seen, and counts what is in it by itself from now on.
+    /// It becomes seen, and counts what is in it by itself from now on.
     fn leave_contents(&self) {}
 
     /// One end of a pair, whose table has ended, and which is about to go: how many bytes come back with what is counted in it. It is not told again.
     fn take_counted(&self) -> usize {
         0
+    }
+
+    /// It is open once, and its inode has no names: whether nobody sees its end, but for what the inode counts for. Then how many owners of the inode it has itself, and how many bytes come back with it at least.
+    fn end_without_names(&self) -> Option<(u32, usize)> {
+        None
     }
 
     /// Sockets: how long a call waits for one of `interest`, in nanoseconds (SO_RCVTIMEO, SO_SNDTIMEO); `None`: for ever.
@@ -586,11 +594,24 @@ pub fn look_for_closed() {
     }
 }
 
+impl OpenFile {
+    /// It ends, was left before, or leaves what it has open.
+    #[cold]
+    fn end_specially(&mut self) {
+        if self.end.is_left() {
+            LEFT_FILES.fetch_sub(1, Ordering::Relaxed);
+        }
+        if self.end.leaves_nameless() {
+            nameless_remains::leave(&mut self.file, &self.location.inode);
+        }
+    }
+}
+
 impl Drop for OpenFile {
     fn drop(&mut self) {
         OPEN_FILES.add(-1);
-        if self.end.is_left() {
-            LEFT_FILES.fetch_sub(1, Ordering::Relaxed);
+        if self.end.is_special() {
+            self.end_specially();
         }
         if notify::is_anything_watched() {
             self.end_with_watchers();

@@ -45,6 +45,7 @@ const BYTES: u16 = (1 << 12) - 1;
 const NEXT: u16 = 1 << 12;
 const BEFORE: u16 = 1 << 13;
 const LEFT: u16 = 1 << 14;
+const LEAVES: u16 = 1 << 15;
 
 impl UnseenEnd {
     /// Of a description with which so many bytes come back at least; 0 where its end is seen.
@@ -86,10 +87,25 @@ impl UnseenEnd {
         self.0.fetch_or(LEFT, Ordering::Relaxed);
     }
 
-    /// Whether that is so.
+    /// What it has open is [left](super::nameless_remains) if that can be.
+    pub(super) fn leave_nameless(&self) {
+        self.0.fetch_or(LEAVES, Ordering::Relaxed);
+    }
+
+    /// Whether either was said.
     #[inline(always)]
+    pub(super) fn is_special(&self) -> bool {
+        self.word() & (LEFT | LEAVES) != 0
+    }
+
+    /// Whether [`leave`](Self::leave) was called.
     pub(super) fn is_left(&self) -> bool {
         self.word() & LEFT != 0
+    }
+
+    /// Whether [`leave_nameless`](Self::leave_nameless) was called.
+    pub(super) fn leaves_nameless(&self) -> bool {
+        self.word() & LEAVES != 0
     }
 
     /// Where the other end is.

@@ -26,6 +26,7 @@ use super::notify::{self, Watchers};
 use super::{DeviceNumber, FileKind, FileSystem, InodeOps, Metadata, Timestamp, VfsCaller};
 use crate::credentials::FileCapabilities;
 use crate::error::{Errno, Result};
+use crate::memory::object_bytes;
 use crate::step::Step;
 
 /// Of a name in a file system that is longer than this only the end is told.
@@ -256,6 +257,15 @@ impl Inode {
     /// Whether it has names, as far as it keeps them: for destructors, which have no context.
     pub fn has_names(&self) -> bool {
         self.metadata.with(|metadata| metadata.links > 0)
+    }
+
+    /// Its last description is to be left: gives up what it counts for in its file system, and says how many bytes come back with it at least. `None` if it is to end at once.
+    pub(super) fn leave(&self) -> Option<usize> {
+        let may_be_left = matches!(self.kind, FileKind::Regular | FileKind::Fifo);
+        if !may_be_left || self.has_names() || self.watchers.are_any() || self.leases.has_any() {
+            return None;
+        }
+        Some(object_bytes::<Inode>() + self.ops.leave()?)
     }
 
     /// Its extended attributes by name.

@@ -14,7 +14,7 @@ use super::{Events, File, FileEnd, Inode, Lseek, VfsCaller};
 use crate::block::{Depth, SyncProgress};
 use crate::credentials::{Capability, FileCapabilities};
 use crate::error::{Errno, Result};
-use crate::memory::Mappable;
+use crate::memory::{Mappable, slot_bytes};
 use crate::reclaim::Held;
 use crate::step::Step;
 
@@ -136,6 +136,10 @@ impl File for InodeFile {
 
     fn class(&self) -> Held {
         Held::File
+    }
+
+    fn end_without_names(&self) -> Option<(u32, usize)> {
+        Some((1, slot_bytes(size_of::<Self>())))
     }
 
     #[inline]

@@ -47,6 +47,7 @@ mod mount_remount;
 mod mount_table;
 mod mount_tree;
 mod mount_use;
+mod nameless_remains;
 mod names;
 pub mod notify;
 pub mod open;

@@ -1,12 +1,13 @@
 //! [`UnseenContents`]: what is in the unseen files of a table of descriptors, counted together.
 //!
 //! When a table ends, its [unseen](super::FileEnd) files are left as they are, however many there are. Then nobody looks at what is in each of them, bytes in pipes and messages in sockets, and yet it is to
-//! count as free, and what is charged for it is to be given back. So it is counted for all of them together where it comes and goes, and the table's end takes one sum.
+//! count as free, and what is charged for it is to be given back; so are the inotify instances that a user may have. So it is counted for all of them together where it comes and goes, and the table's end takes one sum.
 //!
 //! ```text
-//!   Descriptors --StrongRc--> UnseenContents: bytes, charges for messages
-//!                                  ^  ^
-//!              Pipe: Counted ------'  '------ Inbox: CountedMessages
+//!   Descriptors --StrongRc--> UnseenContents: bytes, charges for messages, instances
+//!                                  ^  ^  ^
+//!              Pipe: Counted ------'  |  '------ Inbox: CountedMessages
+//!                                     '--------- Inotify: UserInstance
 //! ```
 //!
 //! A file that becomes seen counts for itself from then on ([`File::leave_contents`](super::File::leave_contents)). Where all become seen at once, as when the table is copied, the table
@@ -20,6 +21,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::{SpinLock, StrongRc};
 
+use super::notify::UserInstances;
 use crate::error::Result;
 use crate::reclaim::{Held, OfInbox, Payer};
 
@@ -32,8 +34,15 @@ pub struct UnseenContents {
     bytes: AtomicUsize,
     /// In how many sockets there may be messages.
     sockets: AtomicUsize,
-    /// The messages, and who is charged for them, until the table ends.
-    messages: SpinLock<Option<OfInbox>>,
+    /// Until the table ends.
+    given_back: SpinLock<Option<GivenBack>>,
+}
+
+/// What is given back when the table ends.
+struct GivenBack {
+    /// The messages, and who is charged for them.
+    messages: OfInbox,
+    instances: UserInstances,
 }
 
 /// How many sockets are left of tables that have ended.
@@ -47,8 +56,12 @@ pub fn left_sockets() -> usize {
 impl UnseenContents {
     /// Nothing; messages that come are charged to `payer`.
     pub(super) fn new(payer: &Payer) -> Self {
-        let messages = SpinLock::new(Some(OfInbox::of(payer)));
-        UnseenContents { bytes: AtomicUsize::new(0), sockets: AtomicUsize::new(0), messages }
+        let given_back = GivenBack { messages: OfInbox::of(payer), instances: UserInstances::default() };
+        UnseenContents {
+            bytes: AtomicUsize::new(0),
+            sockets: AtomicUsize::new(0),
+            given_back: SpinLock::new(Some(given_back)),
+        }
     }
 
     /// Has somebody else charged for the messages, whatever the bound.
@@ -58,38 +71,48 @@ impl UnseenContents {
 
     /// The table ends: gives back what is charged; how many bytes there are.
     pub(super) fn end(&self) -> usize {
-        let ended = self.messages.with(|messages| {
+        let ended = self.given_back.with(|given_back| {
             LEFT_SOCKETS.fetch_add(self.sockets.load(Ordering::Relaxed), Ordering::Relaxed);
-            messages.take()
+            given_back.take()
         });
         drop(ended);
         self.bytes.load(Ordering::Relaxed)
     }
 
     fn is_over(&self) -> bool {
-        self.messages.with(|messages| messages.is_none())
+        self.given_back.with(|given_back| given_back.is_none())
     }
 
     /// Changes what is charged; nothing where the table has ended.
     #[inline(always)]
     fn with_charges<R: Send>(&self, change: impl FnOnce(&mut OfInbox) -> R + Send) -> Option<R> {
-        self.messages.with(|held| held.as_mut().map(change))
+        self.given_back.with(|given_back| given_back.as_mut().map(|given_back| change(&mut given_back.messages)))
     }
 
     /// One more socket.
     fn enter(&self) {
-        self.messages.with(|_| self.sockets.fetch_add(1, Ordering::Relaxed));
+        self.given_back.with(|_| self.sockets.fetch_add(1, Ordering::Relaxed));
     }
 
     /// A socket goes, with what is in it.
     fn leave(&self, counts: [(Held, u32); 3]) {
-        self.messages.with(|messages| {
+        self.given_back.with(|given_back| {
             self.sockets.fetch_sub(1, Ordering::Relaxed);
-            match messages {
-                Some(held) => counts.into_iter().for_each(|(class, count)| held.remove(class, count)),
+            match given_back {
+                Some(held) => counts.into_iter().for_each(|(class, count)| held.messages.remove(class, count)),
                 None => _ = LEFT_SOCKETS.fetch_sub(1, Ordering::Relaxed),
             }
         });
+    }
+
+    /// One more inotify instance; false if it is another user's than the others.
+    pub(super) fn enter_instance(&self, user: u32) -> bool {
+        self.given_back.with(|given_back| given_back.as_mut().is_some_and(|held| held.instances.enter(user)))
+    }
+
+    /// An instance goes, or becomes seen; false if it was given back.
+    pub(super) fn leave_instance(&self) -> bool {
+        self.given_back.with(|given_back| given_back.as_mut().map(|held| held.instances.leave()).is_some())
     }
 }
 

@@ -27,6 +27,8 @@ struct Chunk {
 
 /// Pages in a chunk.
 const CHUNK: u64 = 128;
+/// To give so many pages back takes no longer than to leave them.
+const FEW: usize = 2;
 /// The list grows by so many empty chunks at most.
 const MOST_EMPTY: u64 = 1;
 
@@ -88,6 +90,27 @@ impl PageMap {
         chunk.count += 1;
         self.count += 1;
         Ok(())
+    }
+
+    /// Gives the pages back of an object that is to be taken apart later: at once where they are few. Else that is left to [`remains`] when what this gives is dropped. And how many bytes come back with the map itself.
+    pub fn give_back(&mut self) -> (Option<LeftPages>, usize) {
+        match &mut self.near[..] {
+            [only] if only.pages.len() <= FEW && self.far.is_empty() => {
+                only.pages.iter_mut().for_each(|page| *page = None);
+                (only.count, self.count) = (0, 0);
+                let pages = only.pages.capacity() * size_of::<Option<UFrame>>();
+                (None, self.near.capacity() * size_of::<Chunk>() + pages)
+            }
+            [] if self.far.is_empty() => (None, 0),
+            _ => (Some(LeftPages(core::mem::take(self))), 0),
+        }
+    }
+
+    /// Leaves the pages to [`remains`].
+    fn leave(&mut self) {
+        let (near, far) = (core::mem::take(&mut self.near), core::mem::take(&mut self.far));
+        let bytes = (near.len() + far.len()) * size_of::<Chunk>();
+        remains::leave(Rest { near, far, at: 0 }, PagesOf::Itself, self.count as usize, bytes);
     }
 
     /// Takes out the pages of a range; how many there were. It takes as long as there are chunks: the pages, if they are many, are left to [`remains`].
@@ -175,10 +198,17 @@ impl PageMap {
 impl Drop for PageMap {
     fn drop(&mut self) {
         if self.near.len() > 1 || !self.far.is_empty() {
-            let (near, far) = (core::mem::take(&mut self.near), core::mem::take(&mut self.far));
-            let bytes = (near.len() + far.len()) * size_of::<Chunk>();
-            remains::leave(Rest { near, far, at: 0 }, PagesOf::Itself, self.count as usize, bytes);
+            self.leave();
         }
+    }
+}
+
+/// Pages that are [given back](PageMap::give_back) as a whole, when this is dropped.
+pub struct LeftPages(PageMap);
+
+impl Drop for LeftPages {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 

@@ -139,9 +139,33 @@ pub fn leave_heap(what: impl Remainder + 'static, bytes: usize) {
 /// Takes over objects that have destructors, with which so many `bytes` come back at least.
 pub fn leave_objects(what: impl Remainder + 'static, bytes: usize) {
     OBJECT_BYTES.fetch_add(bytes, Ordering::Relaxed);
+    push_objects(what, bytes);
+    announce();
+}
+
+fn push_objects(what: impl Remainder + 'static, bytes: usize) {
     let remains: Box<Remains> = Box::new(Remains { frames: 0, bytes, next: None, what });
     REMAINS.with(|lists| lists.objects.push(remains));
+}
+
+/// Takes over objects that come one by one, each with as many bytes as are [owed](owe_objects) with it: who needs memory ends them at once, the task when it is [told](announce).
+pub fn gather_objects(what: impl Remainder + 'static) {
+    push_objects(what, 0);
+}
+
+/// Tells the task that there are remains.
+pub fn announce() {
     WORK.wake_all();
+}
+
+/// So many bytes more come back with objects that are [gathered](gather_objects).
+pub fn owe_objects(bytes: usize) {
+    OBJECT_BYTES.fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// So many bytes that were [owed](owe_objects) have come back.
+pub fn pay_objects(bytes: usize) {
+    OBJECT_BYTES.fetch_sub(bytes, Ordering::Relaxed);
 }
 
 /// Gives some pages back; whether there were any. The heap is left alone: it may be the one that asks.

@@ -388,13 +388,29 @@ impl File for PipeEnd {
         other.downcast_ref().is_some_and(|other| self.is_same_pipe(other))
     }
 
-    fn join_contents(&self, contents: &StrongRc<UnseenContents>) {
+    fn join_contents(&self, contents: &StrongRc<UnseenContents>) -> bool {
         // Its two ends have it in common.
         self.pipe.with(|pipe| pipe.state.with(|state| _ = state.counted.get_or_insert_with(|| Counted::new(contents))));
+        true
     }
 
     fn leave_contents(&self) {
         drop(self.pipe.with(|pipe| pipe.state.with(|state| state.counted.take())));
+    }
+
+    /// Nobody but who has it open waits at a FIFO that nobody opens, and none of its user's other pipes are smaller because of it.
+    fn end_without_names(&self) -> Option<(u32, usize)> {
+        self.pipe.with(|pipe| {
+            let (is_quiet, memory) = pipe.state.with(|state| {
+                let is_quiet = state.opening_readers + state.opening_writers == 0 && !state.counts_for_others();
+                (is_quiet, state.ring.allocated())
+            });
+            let is_fifo = pipe.named && is_quiet && !pipe.fasync.has_any();
+            let objects = object_bytes::<Pipe>() + slot_bytes(size_of::<StrongRc<Pipe>>());
+            let readers = self.readers.as_ref().map_or(0, |_| object_bytes::<Readers>());
+            let writers = self.writers.as_ref().map_or(0, |_| object_bytes::<Writers>());
+            is_fifo.then_some((0, slot_bytes(size_of::<Self>()) + objects + readers + writers + memory))
+        })
     }
 
     fn take_counted(&self) -> usize {

@@ -31,7 +31,7 @@ fn init(flags: u32, me: &Current, cx: &Cx) -> Step<usize> {
     let inotify = Inotify::new(user, &me.process(cx)?.payer(cx))?;
     let flags = OpenFlags::from_bits_retain(flags);
     let file = OpenFile::new(Box::new(inotify), flags & OpenFlags::NONBLOCK);
-    Ok(reserve_fd(me, cx)?.fill(file, FdFlags::of(flags), cx))
+    Ok(reserve_fd(me, cx)?.fill_counted(file, FdFlags::of(flags), cx))
 }
 
 fn add_watch(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -51,7 +51,8 @@ fn add_watch(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if mask & !KNOWN != 0 || mask == 0 {
         return Err(Errno::EINVAL.into());
     }
-    let open = me.files(cx)?.get(args.int(0), cx)?;
+    // What it watches knows it from now on, so its end is seen.
+    let open = me.files(cx)?.get_exported(args.int(0), cx)?;
     let inotify = open.kind::<Inotify>().filter(|_| mask & CONTRADICTION != CONTRADICTION).ok_or(Errno::EINVAL)?;
     let path = PathName::read(args.string(1), me, cx)?;
     let follows = mask & abi::IN_DONT_FOLLOW == 0;

@@ -100,7 +100,7 @@ pub fn unwatch(open: &OpenFile, files: &FileTable) {
 fn end_watch(open: &OpenFile, files: &FileTable) {
     let key = key_of(open, files);
     open.location.inode.with(|directory| {
-        directory.watchers.change(key, FileEvents::empty(), |watcher| *watcher = None);
+        directory.watchers.remove_if(key, |_| true);
     });
 }
 

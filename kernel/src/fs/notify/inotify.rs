@@ -2,18 +2,19 @@
 //!
 //! An instance knows its watches by number (`wd`), and the inodes by name; each inode knows the instance by its description's name. So neither keeps the other alive. A watch is a link that leads outside of the group that
 //! pays for the instance: when that ends, each inode is visited, and forgets it. Destroying an instance takes as long as it has watches; [`File::release`] does it in parts before. What is queued goes as a whole.
+//! As long as it has never had a watch nobody sees its end but who has a descriptor of it.
 //!
 //! Locks: the state, and with it an inode's list of watchers; readers are woken with nothing locked.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, btree_map};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
 use frame::mm::Writer;
 use linux_raw_sys::general as abi;
 use linux_raw_sys::ioctl::FIONREAD;
-use refs::{SpinLock, TempRc, WaitList, Waker, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 
 use super::queue::{LONGEST, Queue, Queued};
 use super::users::UserInstance;
@@ -22,7 +23,8 @@ use super::{Event, FileEvents, late};
 use crate::credentials::Uid;
 use crate::error::{Errno, Result};
 use crate::fs::fasync::{Band, FasyncList, Registration};
-use crate::fs::{Events, File, FileEnd, Inode, Lseek, OpenFile, VfsCaller};
+use crate::fs::{Events, File, FileEnd, Inode, Lseek, OpenFile, UnseenContents, VfsCaller};
+use crate::memory::slot_bytes;
 use crate::reclaim::{Held, OfInotify, Payer};
 use crate::step::{Step, Stop};
 use crate::sysctl::Tunable;
@@ -53,8 +55,8 @@ struct State {
     queue: Queue,
     /// What is charged for both.
     held: OfInotify,
-    /// It is being let go of: nothing is entered any more.
-    is_ending: bool,
+    /// The watches that are left, once it is being let go of: nothing is entered any more.
+    ending: Option<btree_map::IntoIter<i32, WeakRc<Inode>>>,
 }
 
 impl State {
@@ -86,7 +88,7 @@ impl Inotify {
             last: 0,
             queue: Queue::new(MAX_QUEUED_EVENTS.get() as usize),
             held: OfInotify::of(payer),
-            is_ending: false,
+            ending: None,
         };
         static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
         Ok(Inotify {
@@ -108,7 +110,7 @@ impl Inotify {
         // All hear of the end of what they watch, whatever for.
         let wanted = FileEvents::from_bits_truncate(mask & (abi::IN_ALL_EVENTS | how.bits())) | FileEvents::UNMOUNT;
         let mut state = self.state.lock(cx);
-        if state.is_ending {
+        if state.ending.is_some() {
             return Err(Errno::EBADF);
         }
         if let Some(changed) = inode.watchers.change_queue(self.number, wanted, mask) {
@@ -138,7 +140,7 @@ impl Inotify {
         let mut state = self.state.lock(cx);
         let inode = *state.watches.get(&wd).ok_or(Errno::EINVAL)?;
         if let Ok(inode) = inode.upgrade(cx) {
-            inode.watchers.remove_watch(self.number, wd);
+            inode.watchers.remove(self.number, Some(wd));
         }
         let is_new = self.end_watch(&mut state, wd, is_memory);
         drop(state);
@@ -218,24 +220,17 @@ impl Watchers {
         })
     }
 
-    /// Ends a watch, unless the instance has made another one since.
-    fn remove_watch(&self, number: u64, wd: i32) {
-        self.change(Key::Queue(number), FileEvents::empty(), |watcher| {
-            if matches!(watcher, Some(Watcher::Queue(watch)) if watch.wd == wd) {
-                *watcher = None;
-            }
+    /// Ends what an instance watches, if it is that watch, or whichever it is.
+    pub(super) fn remove(&self, number: u64, wd: Option<i32>) {
+        self.remove_if(Key::Queue(number), |watcher| {
+            wd.is_none_or(|wd| matches!(watcher, Watcher::Queue(watch) if watch.wd == wd))
         });
-    }
-
-    /// Ends what an instance watches.
-    pub(super) fn remove(&self, number: u64) {
-        self.change(Key::Queue(number), FileEvents::empty(), |watcher| *watcher = None);
     }
 }
 
 impl File for Inotify {
     fn end(&self) -> FileEnd {
-        FileEnd::Seen
+        FileEnd::Unseen { bytes: slot_bytes(size_of::<Self>()) }
     }
 
     fn class(&self) -> Held {
@@ -297,19 +292,29 @@ impl File for Inotify {
 
     fn release(&self, cx: &Cx) -> bool {
         let mut state = self.state.lock(cx);
-        state.is_ending = true;
-        let mut count = 0;
-        while count < RELEASED_AT_A_TIME
-            && let Some((_, inode)) = state.watches.pop_first()
-        {
-            count += 1;
+        let State { watches, ending, held, .. } = &mut *state;
+        let left = ending.get_or_insert_with(|| core::mem::take(watches).into_iter());
+        let count = left.len().min(RELEASED_AT_A_TIME);
+        for (_, inode) in left.by_ref().take(count) {
             if let Ok(inode) = inode.upgrade(cx) {
-                inode.watchers.remove(self.number);
+                inode.watchers.remove(self.number, None);
             }
         }
-        state.held.remove(Held::Watch, count as u32);
-        self.user.remove_watches(count);
-        !state.watches.is_empty()
+        let is_left = left.len() > 0;
+        if count > 0 {
+            held.remove(Held::Watch, count as u32);
+            self.user.remove_watches(count);
+        }
+        is_left
+    }
+
+    fn join_contents(&self, contents: &StrongRc<UnseenContents>) -> bool {
+        self.user.join(contents)
+    }
+
+    fn leave_contents(&self) {
+        // The table, which is locked, has not ended.
+        self.user.leave();
     }
 }
 

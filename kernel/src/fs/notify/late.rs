@@ -7,14 +7,14 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 use tasks::{Body, Next};
 
-use super::watchers::{AT_ONCE, Told, WatchList, Watcher};
+use super::watch_list::{WatchList, take_some};
+use super::watchers::{AT_ONCE, Told, Watcher};
 use super::{By, Event, FileEvents, tell_of};
 use crate::fs::Inode;
 use crate::sched::{self, Parameters};
@@ -24,7 +24,7 @@ enum Ended {
     /// A description of this.
     Description(StrongRc<Inode>, FileEvents),
     /// An inode, which these watched. All of them are told so, and then that their watch is over.
-    Inode(WatchList, FileEvents, bool),
+    Inode(Box<WatchList>, FileEvents, bool),
     /// An instance with this number, which watched these.
     Instance(u64, BTreeMap<i32, WeakRc<Inode>>),
 }
@@ -61,7 +61,7 @@ pub(super) fn leave_closed(inode: StrongRc<Inode>, what: FileEvents) {
 
 /// An inode has ended.
 #[cold]
-pub(super) fn leave_ended(list: WatchList, why: FileEvents, is_directory: bool) {
+pub(super) fn leave_ended(list: Box<WatchList>, why: FileEvents, is_directory: bool) {
     leave(Ended::Inode(list, why, is_directory));
 }
 
@@ -72,7 +72,7 @@ pub(super) fn leave_instance(number: u64, watches: BTreeMap<i32, WeakRc<Inode>>)
 }
 
 /// Tells who watched an inode that has ended; later, if they are many.
-pub(super) fn tell_end(list: WatchList, why: FileEvents, is_directory: bool, cx: &Cx) {
+pub(super) fn tell_end(list: Box<WatchList>, why: FileEvents, is_directory: bool, cx: &Cx) {
     if list.len() > AT_ONCE {
         leave_ended(list, why, is_directory);
     } else {
@@ -110,7 +110,8 @@ fn tell_next(cx: &Cx) -> bool {
         Some(Ended::Description(inode, what)) => tell_of(&inode.get(cx), what, By::Description, cx),
         Some(Ended::Inode(list, why, is_directory)) => tell_each(list.into_values(), why, is_directory, cx),
         Some(Ended::Instance(number, watches)) => {
-            watches.values().filter_map(|inode| inode.upgrade(cx).ok()).for_each(|inode| inode.watchers.remove(number));
+            let watched = watches.values().filter_map(|inode| inode.upgrade(cx).ok());
+            watched.for_each(|inode| inode.watchers.remove(number, None));
         }
     }
     true
@@ -120,16 +121,13 @@ fn tell_next(cx: &Cx) -> bool {
 fn take_piece(mut first: alloc::collections::btree_map::OccupiedEntry<'_, u64, Ended>) -> Ended {
     match first.get_mut() {
         Ended::Inode(list, why, is_directory) if list.len() > AT_ONCE => {
-            Ended::Inode(Box::new(take_some(list)), *why, *is_directory)
+            Ended::Inode(Box::new(list.take_some(AT_ONCE)), *why, *is_directory)
         }
-        Ended::Instance(number, watches) if watches.len() > AT_ONCE => Ended::Instance(*number, take_some(watches)),
+        Ended::Instance(number, watches) if watches.len() > AT_ONCE => {
+            Ended::Instance(*number, take_some(watches, AT_ONCE))
+        }
         _ => first.remove(),
     }
-}
-
-fn take_some<K: Ord, V>(all: &mut BTreeMap<K, V>) -> BTreeMap<K, V> {
-    let some: Vec<_> = (0..AT_ONCE).map_while(|_| all.pop_first()).collect();
-    some.into_iter().collect()
 }
 
 /// Starts the task. Called once, before the first process.

@@ -20,6 +20,7 @@ pub mod inotify;
 mod late;
 mod queue;
 mod users;
+mod watch_list;
 mod watchers;
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -33,7 +34,7 @@ use super::{FileKind, FileSystem, Inode, OpenFile};
 
 pub use inotify::Inotify;
 pub use late::start;
-pub use users::{MAX_USER_INSTANCES, MAX_USER_WATCHES, max_user_watches};
+pub use users::{MAX_USER_INSTANCES, MAX_USER_WATCHES, UserInstances, max_user_watches};
 pub use watchers::{Watchers, is_anything_watched};
 
 bitflags! {

@@ -1,15 +1,17 @@
 //! How many instances and watches each user has: `/proc/sys/fs/inotify`, see inotify(7).
 //!
-//! What counts is who made the instance, whoever has it now. An instance owns its [`UserInstance`]; dropping that gives it back.
+//! What counts is who made the instance, whoever has it now. An instance owns its [`UserInstance`]; dropping that gives it back. As long as nobody but who uses a table of descriptors sees the end of an instance
+//! it is counted with the others of that table ([`UserInstances`]), and they are given back together when the table ends.
 //!
-//! Locks: the users, alone.
+//! Locks: what an instance is counted with, and the users: each alone.
 
 use alloc::collections::BTreeMap;
 
-use refs::SpinLock;
+use refs::{SpinLock, StrongRc};
 
 use crate::credentials::Uid;
 use crate::error::{Errno, Result};
+use crate::fs::UnseenContents;
 use crate::sysctl::Tunable;
 
 /// How many instances a user may have (`max_user_instances`).
@@ -35,8 +37,11 @@ struct Counts {
 }
 
 /// One instance of a user.
-#[derive(Debug)]
-pub(super) struct UserInstance(u32);
+pub(super) struct UserInstance {
+    user: u32,
+    /// What it is counted with.
+    contents: SpinLock<Option<StrongRc<UnseenContents>>>,
+}
 
 impl UserInstance {
     /// One more of a user.
@@ -51,12 +56,27 @@ impl UserInstance {
                 return Err(Errno::EMFILE);
             }
             users.entry(user).or_default().instances += 1;
-            Ok(UserInstance(user))
+            Ok(UserInstance { user, contents: SpinLock::new(None) })
         })
     }
 
+    /// It is counted with others from now on; false if those are another user's.
+    pub(super) fn join(&self, contents: &StrongRc<UnseenContents>) -> bool {
+        let joins = contents.with(|contents| contents.enter_instance(self.user));
+        if joins {
+            self.contents.with(|place| *place = Some(contents.share()));
+        }
+        joins
+    }
+
+    /// It is counted by itself from now on; false if it was given back with others.
+    pub(super) fn leave(&self) -> bool {
+        let contents = self.contents.with(Option::take);
+        contents.is_none_or(|contents| contents.with(UnseenContents::leave_instance))
+    }
+
     fn with<R: Send>(&self, f: impl FnOnce(&mut Counts) -> R + Send) -> R {
-        USERS.with(|users| f(users.entry(self.0).or_default()))
+        USERS.with(|users| f(users.entry(self.user).or_default()))
     }
 
     /// One watch more.
@@ -82,14 +102,51 @@ impl UserInstance {
 
 impl Drop for UserInstance {
     fn drop(&mut self) {
-        let user = self.0;
-        USERS.with(|users| {
-            let counts = users.entry(user).or_default();
-            counts.instances -= 1;
-            if counts.instances == 0 {
-                users.remove(&user);
-            }
-        });
+        if self.leave() {
+            give_back(self.user, 1);
+        }
+    }
+}
+
+fn give_back(user: u32, count: u64) {
+    USERS.with(|users| {
+        let counts = users.entry(user).or_default();
+        counts.instances -= count;
+        if counts.instances == 0 {
+            users.remove(&user);
+        }
+    });
+}
+
+/// Instances of one user that are counted together. Dropping it gives them back.
+#[derive(Default)]
+pub struct UserInstances {
+    user: u32,
+    count: u64,
+}
+
+impl UserInstances {
+    /// One more, which was counted by itself; false if it is another user's than the others.
+    pub fn enter(&mut self, user: u32) -> bool {
+        if self.count == 0 {
+            self.user = user;
+        }
+        let is_same = self.user == user;
+        self.count += u64::from(is_same);
+        is_same
+    }
+
+    /// One less, which is counted by itself again.
+    pub fn leave(&mut self) {
+        self.count -= 1;
+    }
+}
+
+impl Drop for UserInstances {
+    fn drop(&mut self) {
+        if self.count > 0 {
+            give_back(self.user, self.count);
+        }
     }
 }
 
@@ -106,5 +163,24 @@ mod tests {
         drop(all);
         assert!(UserInstance::new(user).is_ok());
         assert!(USERS.with(|users| !users.contains_key(&4811) && !users.contains_key(&4812)));
+    }
+
+    #[test]
+    fn what_is_counted_together_comes_back_with_the_table_and_what_becomes_seen_with_its_instance() {
+        let (user, other) = (Uid::new(4813), Uid::new(4814));
+        let count = |user: u32| USERS.with(|users| users.get(&user).map_or(0, |counts| counts.instances));
+        let contents = StrongRc::new(UnseenContents::new(&crate::reclaim::Payer::NOBODY));
+        let [first, second, third] = [user, user, user].map(|user| UserInstance::new(user).expect("it may be"));
+        let foreign = UserInstance::new(other).expect("it may be");
+        assert!([&first, &second, &third].iter().all(|instance| instance.join(&contents)));
+        assert!(!foreign.join(&contents) && second.leave());
+        drop(third);
+        assert_eq!((count(4813), count(4814)), (2, 1));
+        contents.with(UnseenContents::end);
+        assert_eq!((count(4813), count(4814)), (1, 1));
+        drop(first);
+        assert_eq!(count(4813), 1);
+        drop((second, foreign));
+        assert_eq!((count(4813), count(4814)), (0, 0));
     }
 }

@@ -4,15 +4,15 @@
 //! wants to hear of something else costs an event nothing.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::ops::{Bound, RangeInclusive};
+use core::ops::RangeInclusive;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, WeakRc};
 
 use super::dnotify::Signal;
+use super::watch_list::WatchList;
 use super::{Event, FileEvents, Inotify};
 use crate::fs::OpenFile;
 use crate::fs::fasync::Band;
@@ -37,9 +37,6 @@ pub(super) enum Key {
     /// A description and a table of descriptors, by their addresses.
     Signal(usize, usize),
 }
-
-/// Watchers by key.
-pub(super) type WatchList = Box<BTreeMap<Key, Watcher>>;
 
 /// Who is told.
 pub(super) enum Watcher {
@@ -73,7 +70,7 @@ pub(super) enum Told {
 pub struct Watchers {
     /// All that any of them has asked for since there was none; never nothing where there are any.
     interest: AtomicU32,
-    list: SpinLock<Option<WatchList>>,
+    list: SpinLock<Option<Box<WatchList>>>,
 }
 
 impl Watchers {
@@ -98,7 +95,7 @@ impl Watchers {
     ) -> R {
         self.list.with(|place| {
             let was_watched = place.is_some();
-            let mut watcher = place.as_mut().and_then(|list| list.remove(&key));
+            let mut watcher = place.as_mut().and_then(|list| list.remove(key));
             let result = change(&mut watcher);
             if let Some(watcher) = watcher {
                 place.get_or_insert_default().insert(key, watcher);
@@ -109,8 +106,19 @@ impl Watchers {
         })
     }
 
-    /// Has who watches nothing any more forget its list.
-    fn settle(&self, place: &mut Option<WatchList>, was_watched: bool) {
+    /// Takes out what is there of a key, if `is_over` says so of it.
+    pub(super) fn remove_if(&self, key: Key, is_over: impl FnOnce(&Watcher) -> bool + Send) {
+        self.list.with(|place| {
+            let Some(list) = place else { return };
+            if list.get(key).is_some_and(is_over) {
+                list.remove(key);
+                self.settle(place, true);
+            }
+        });
+    }
+
+    /// Forgets the list once nobody is in it.
+    fn settle(&self, place: &mut Option<Box<WatchList>>, was_watched: bool) {
         if place.as_ref().is_some_and(|list| list.is_empty()) {
             *place = None;
         }
@@ -125,7 +133,7 @@ impl Watchers {
     }
 
     /// Nobody watches it any more; who did.
-    pub(super) fn take(&self) -> Option<WatchList> {
+    pub(super) fn take(&self) -> Option<Box<WatchList>> {
         self.list.with(|place| {
             let list = place.take();
             self.settle(place, list.is_some());
@@ -137,8 +145,8 @@ impl Watchers {
     pub(super) fn forget_some(&self, keys: RangeInclusive<Key>) -> bool {
         self.list.with(|place| {
             let Some(list) = place else { return false };
-            let some: Vec<Key> = list.range(keys).take(AT_ONCE).map(|(&key, _)| key).collect();
-            some.iter().for_each(|key| _ = list.remove(key));
+            let some: Vec<Key> = list.within(keys).take(AT_ONCE).collect();
+            some.iter().for_each(|&key| _ = list.remove(key));
             self.settle(place, true);
             some.len() == AT_ONCE
         })
@@ -148,8 +156,7 @@ impl Watchers {
     pub(super) fn next(&self, behind: Option<Key>, event: &Event<'_>) -> Option<(Key, Vec<Told>)> {
         self.list.with(|place| {
             let (mut told, mut last, mut over) = (Vec::new(), None, Vec::new());
-            let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
-            for (&key, watcher) in place.as_mut()?.range_mut((from, Bound::Unbounded)).take(AT_ONCE) {
+            for (key, watcher) in place.as_mut()?.behind(behind).take(AT_ONCE) {
                 last = Some(key);
                 let stays = match watcher {
                     Watcher::Signal(signal) => signal.look(event, &mut told),
@@ -160,7 +167,7 @@ impl Watchers {
                 }
             }
             if let Some(list) = place {
-                over.iter().for_each(|key| _ = list.remove(key));
+                over.iter().for_each(|&key| _ = list.remove(key));
             }
             self.settle(place, true);
             last.map(|last| (last, told))

@@ -4,6 +4,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
 use refs::{SpinGuard, SpinLock, StrongRc, TempRc};
@@ -16,6 +17,7 @@ use crate::fs::{
     Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeFlags, InodeOps, Metadata, Named, Rename,
     Timestamp, VfsCaller, look_for_closed,
 };
+use crate::memory::slot_bytes;
 use crate::pieces::{Pieces, free_in_pieces};
 use crate::step::Step;
 
@@ -28,6 +30,7 @@ const MOST_LINKS: u32 = 65_000;
 pub(super) struct Ticket {
     /// The file system.
     pub file_system: StrongRc<FileSystem>,
+    is_given_back: AtomicBool,
 }
 
 impl Ticket {
@@ -35,13 +38,28 @@ impl Ticket {
     /// ENOSPC.
     pub fn take(file_system: &StrongRc<FileSystem>) -> Result<Ticket> {
         file_system.with(|file_system| file_system.capacity.take_inode())?;
-        Ok(Ticket { file_system: file_system.share() })
+        Ok(Ticket { file_system: file_system.share(), is_given_back: AtomicBool::new(false) })
+    }
+
+    /// Gives it back before the inode ends, which nobody uses any more.
+    pub fn give_back(&self) {
+        if !self.is_given_back.swap(true, Ordering::Relaxed) {
+            self.file_system.with(|file_system| file_system.capacity.give_inode());
+        }
+    }
+
+    /// Whether that was done.
+    #[inline(always)]
+    pub fn is_given_back(&self) -> bool {
+        self.is_given_back.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.file_system.with(|file_system| file_system.capacity.give_inode());
+        if !*self.is_given_back.get_mut() {
+            self.file_system.with(|file_system| file_system.capacity.give_inode());
+        }
     }
 }
 
@@ -213,7 +231,7 @@ impl InodeOps for Directory {
                 metadata.size = what.target.len() as u64;
                 Box::new(Symlink { target: what.target.into(), _ticket: Ticket::take(&this.file_system)? })
             }
-            _ => Box::new(Node { _ticket: Ticket::take(&this.file_system)? }),
+            _ => Box::new(Node { ticket: Ticket::take(&this.file_system)? }),
         };
         let number = file_system.next_inode();
         let new = || Inode::new(this.file_system.share(), number, metadata, Dentry::new(this, name), ops);
@@ -449,10 +467,15 @@ pub fn symlink_target(inode: &Inode) -> Option<&[u8]> {
 
 /// A device node, FIFO or socket: all there is to it is its inode.
 struct Node {
-    _ticket: Ticket,
+    ticket: Ticket,
 }
 
 impl InodeOps for Node {
+    fn leave(&self) -> Option<usize> {
+        self.ticket.give_back();
+        Some(slot_bytes(size_of::<Self>()))
+    }
+
     fn keeps_acls(&self) -> bool {
         true
     }

@@ -18,7 +18,7 @@ use refs::SpinLock;
 use super::directory::Ticket;
 use crate::error::{Errno, Result};
 use crate::fs::{Inode, InodeOps, Lseek, Metadata};
-use crate::memory::{BadAccess, Mapped, PageMap, Pages, finish_unmapping, unmap_pages};
+use crate::memory::{BadAccess, Mapped, PageMap, Pages, finish_unmapping, slot_bytes, unmap_pages};
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 const PAGE: u64 = PAGE_SIZE as u64;
@@ -106,11 +106,15 @@ impl RegularFile {
     }
 
     fn account(&self, pages: u64) -> Result<()> {
+        if self.ticket.is_given_back() {
+            // Nobody uses it any more but who found it just before.
+            return Err(Errno::ENOSPC);
+        }
         self.ticket.file_system.with(|file_system| file_system.capacity.take_pages(pages))
     }
 
     fn release(&self, pages: u64) {
-        if pages > 0 {
+        if pages > 0 && !self.ticket.is_given_back() {
             self.ticket.file_system.with(|file_system| file_system.capacity.give_pages(pages));
         }
     }
@@ -227,6 +231,16 @@ impl InodeOps for RegularFile {
 
     fn anonymous_name(&self, _this: &Inode) -> Option<Vec<u8>> {
         self.name.clone()
+    }
+
+    fn leave(&self) -> Option<usize> {
+        let (pages, bytes) = self.content.with(|content| {
+            self.release(content.pages.count());
+            self.ticket.give_back();
+            content.pages.give_back()
+        });
+        drop(pages);
+        Some(slot_bytes(size_of::<Self>()) + bytes)
     }
 
     #[inline]

@@ -258,8 +258,9 @@ impl File for UnixSocket {
         FileEnd::UnseenBy { bytes: BYTES }
     }
 
-    fn join_contents(&self, contents: &StrongRc<UnseenContents>) {
+    fn join_contents(&self, contents: &StrongRc<UnseenContents>) -> bool {
         self.endpoint.with(|endpoint| endpoint.inbox.with(|inbox| inbox.join_contents(contents)));
+        true
     }
 
     fn leave_contents(&self) {
