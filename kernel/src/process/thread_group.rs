@@ -6,7 +6,7 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, UnseenRc, WaitList, Waker, WeakRc};
 
 use super::login::Login;
-use super::members::{CHUNK, Cursor, Members, TicketCell, TicketSet};
+use super::members::{Cursor, MOVED_AT_ONCE, Members, TicketCell, TicketSet};
 use super::membership::{Membership, NewMember};
 use super::stop::{self, Job};
 use super::thread::ReportedTime;
@@ -113,7 +113,7 @@ pub struct Process {
 }
 
 /// So many children are given away before others may have their turn.
-pub(super) const CHILDREN_AT_A_TIME: usize = CHUNK;
+pub(super) const CHILDREN_AT_A_TIME: usize = MOVED_AT_ONCE;
 
 /// How many threads of a process that ends know it at once.
 const TOLD_AT_FIRST: usize = 2048;
