@@ -4,14 +4,15 @@
 /// As on the machine.
 pub const KERNEL_STACK_BYTES: usize = 32 << 10;
 
-/// No kernel stacks, no frames.
-pub fn spare_frames() -> usize {
-    0
-}
+/// Kernel stacks, of which there are none.
+pub(crate) mod stacks {
+    pub(crate) fn spare_frames() -> usize {
+        0
+    }
 
-/// There is none.
-pub fn give_stack_back() -> bool {
-    false
+    pub(crate) fn give_spare_back() -> bool {
+        false
+    }
 }
 
 /// Gives a test a context: that of a task which never suspends, on a thread that has no other.

@@ -62,8 +62,22 @@ pub use hosted::pci as simulated_pci;
 pub use hosted::{irq, power, serial, time, user};
 
 #[cfg(target_os = "none")]
-pub use arch::machine::stacks::{STACK_BYTES as KERNEL_STACK_BYTES, give_spare_back as give_stack_back, spare_frames};
+use arch::machine::stacks;
+#[cfg(target_os = "none")]
+pub use arch::machine::stacks::STACK_BYTES as KERNEL_STACK_BYTES;
 pub use boot::{BootInfo, Config};
 #[cfg(not(target_os = "none"))]
-pub use hosted::{KERNEL_STACK_BYTES, give_stack_back, spare_frames, with_context};
+use hosted::stacks;
+#[cfg(not(target_os = "none"))]
+pub use hosted::{KERNEL_STACK_BYTES, with_context};
 pub use refs::{Cx, NoSuspend};
+
+/// How many frames are kept for nothing: those of kernel stacks that nothing runs on, and of large blocks of the heap that were given back. They count as free.
+pub fn spare_frames() -> usize {
+    stacks::spare_frames() + mm::spent_frames()
+}
+
+/// Gives some of these frames back; whether there were any. The caller may hold any lock but the frame policy's.
+pub fn give_spare_back() -> bool {
+    stacks::give_spare_back() || mm::give_spent_back()
+}

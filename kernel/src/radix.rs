@@ -89,6 +89,24 @@ impl<V> Node<V> {
         }
     }
 
+    /// Gives up the first leaf below a node; how many values went.
+    fn drop_first_leaf(children: &mut Slots<Node<V>>) -> usize {
+        let Some(at) = children.next(0) else { return 0 };
+        let dropped = match &mut children.slots[at] {
+            Some(Node::Leaf(values)) => values.occupied.count_ones() as usize,
+            Some(Node::Inner(below)) => {
+                let dropped = Self::drop_first_leaf(below);
+                if below.occupied != 0 {
+                    return dropped;
+                }
+                dropped
+            }
+            None => 0,
+        };
+        drop(children.take(at));
+        dropped
+    }
+
     /// The first value whose number is `from` or above, and its number; of numbers only the part counts that is decided here and below.
     fn next(&self, from: u32, height: u32) -> Option<(u32, &V)> {
         let at = slot(from, height);
@@ -236,6 +254,16 @@ impl<V> RadixTree<V> {
         }
     }
 
+    /// Gives up the first leaf with its values, [`WIDTH`] at most; whether there was one. For giving up a tree in pieces.
+    pub fn drop_first_leaf(&mut self) -> bool {
+        match &mut self.root {
+            Some(Node::Inner(children)) if children.occupied != 0 => self.len -= Node::drop_first_leaf(children),
+            Some(_) => (self.root, self.len) = (None, 0),
+            None => return false,
+        }
+        true
+    }
+
     /// The first value whose number is `from` or above, and its number.
     pub fn next(&self, from: u32) -> Option<(u32, &V)> {
         if is_too_low(self.height, from) {
@@ -292,6 +320,23 @@ mod tests {
         tree.insert(1, ());
         tree.remove(1);
         assert!(tree.height == 0 && tree.root.as_ref().map_or(0, leaves) == 1);
+    }
+
+    #[test]
+    fn it_is_given_up_leaf_by_leaf() {
+        for highest in [0, 31, 32, 5000, u32::MAX] {
+            let mut tree = RadixTree::new();
+            numbers().map(|number| number.min(highest)).chain([highest]).for_each(|number| _ = tree.insert(number, ()));
+            let (mut first, mut left) = (0, tree.len());
+            while tree.drop_first_leaf() {
+                assert!((1..=WIDTH).contains(&(left - tree.len())) || left == 0);
+                left = tree.len();
+                let next = tree.next(0).map(|(number, _)| number);
+                assert!(next.is_none_or(|number| number >> BITS > first >> BITS || first == 0));
+                first = next.unwrap_or(highest);
+            }
+            assert!(tree.is_empty() && tree.next(0).is_none() && tree.insert(7, ()).is_none() && tree.len() == 1);
+        }
     }
 
     #[test]

@@ -111,6 +111,16 @@ pub fn trim() {
     supply::trim();
 }
 
+/// How many frames large blocks of the heap have that were given back: they count as free, and [`give_spent_back`] gives them back.
+pub(crate) fn spent_frames() -> usize {
+    scattered::spent_frames()
+}
+
+/// Gives some frames of such a block back; whether there was one. The caller may hold any lock but the frame policy's.
+pub(crate) fn give_spent_back() -> bool {
+    scattered::give_spent_back()
+}
+
 /// Brings together what cores keep at hand only to be quick, before somebody is told that there is no memory or is ended for it: this core's frames, tables and slots,
 /// and the frames and tables of all others. (Their slots they give back when [asked](ask_for_slots).) The caller holds no lock of the heap's or of frames.
 #[cold]

@@ -48,6 +48,8 @@ const SWEPT_AT_A_TIME: usize = 2;
 const ASKED_AT_A_TIME: usize = 16;
 /// So many items go at a time when the set ends.
 const RELEASED_AT_A_TIME: usize = 64;
+/// So many leaves of the tree of their numbers then.
+const LEAVES_AT_A_TIME: usize = 32;
 /// So many entries of files that were taken out of the set may stand among those that rang.
 const STALE: usize = 64;
 
@@ -501,6 +503,20 @@ impl Set {
         Some(item)
     }
 
+    /// Whether it has the numbers of more items than go at a time.
+    fn has_many_numbers(&self) -> bool {
+        self.newest.len() + self.older.len() > RELEASED_AT_A_TIME
+    }
+
+    /// Forgets some numbers of items that are gone; whether there were any.
+    fn forget_some_numbers(&mut self) -> bool {
+        if !self.newest.drop_first_leaf() {
+            return (0..RELEASED_AT_A_TIME).take_while(|_| self.older.pop_first().is_some()).count() > 0;
+        }
+        (1..LEAVES_AT_A_TIME).all(|_| self.newest.drop_first_leaf());
+        true
+    }
+
     /// Looks at some items, and takes out those whose files were closed.
     fn sweep(&mut self) -> Vec<Item> {
         let mut closed = Vec::new();
@@ -592,9 +608,10 @@ impl File for Epoll {
         let left = set.items.len().saturating_sub(RELEASED_AT_A_TIME);
         let released = set.items.split_off(left);
         set.held.remove(Held::EpollItem, released.len() as u32);
+        let has_more = left > 0 || set.has_many_numbers() && set.forget_some_numbers();
         drop(set);
         drop(released);
-        left > 0
+        has_more
     }
 
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {

@@ -175,7 +175,7 @@ fn recover() -> bool {
 
 /// As [`recover`], but leaves the page cache, which is of use where it is.
 fn recover_kept() -> bool {
-    recover_pages() || frame::give_stack_back()
+    recover_pages() || frame::give_spare_back()
 }
 
 fn recover_pages() -> bool {

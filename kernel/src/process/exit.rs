@@ -252,10 +252,14 @@ fn end_of_session_leader(process: &Process, cx: &Cx) {
 /// has not been given away yet may end meanwhile.
 #[inline(never)]
 fn give_children_away_async(cx: &mut Cx, me: &mut Current) {
+    // Its end so far has woken others, who wait for no more.
+    sched::pause_in_end_async(cx);
     let mut time_slice = TimeSlice::of_end();
+    time_slice.is_over();
     let mut groups = Groups::default();
     let mut notable = [const { None }; CHILDREN_AT_A_TIME];
     while let Some(count) = give_some_away(me, &mut groups, &mut notable, cx) {
+        have_others_turn_async(cx, &mut time_slice, &mut groups);
         // What a child costs has no common bound: others may have their turn after each.
         for given in notable[..count].iter().flatten() {
             let mut told = Cursor::default();

@@ -6,7 +6,7 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, UnseenRc, WaitList, Waker, WeakRc};
 
 use super::login::Login;
-use super::members::{CHUNK, Cursor, Members, TicketCell, TicketSet};
+use super::members::{Cursor, MOVED_AT_ONCE, Members, TicketCell, TicketSet};
 use super::membership::{Membership, NewMember};
 use super::stop::{self, Job};
 use super::thread::ReportedTime;
@@ -70,6 +70,8 @@ pub struct Process {
     pub limits: SpinLock<Limits>,
     /// The signal that its parent gets when it ends; 0: none.
     exit_signal: AtomicU32,
+    /// Its parent has ended before it was waited for: another process has taken it in.
+    is_orphan: AtomicBool,
     /// `EXITING | status` once its end has begun.
     exit: AtomicU64,
     /// How long its threads had run then, if it is in a control group.
@@ -111,7 +113,7 @@ pub struct Process {
 }
 
 /// So many children are given away before others may have their turn.
-pub(super) const CHILDREN_AT_A_TIME: usize = CHUNK;
+pub(super) const CHILDREN_AT_A_TIME: usize = MOVED_AT_ONCE;
 
 /// How many threads of a process that ends know it at once.
 const TOLD_AT_FIRST: usize = 2048;
@@ -261,6 +263,7 @@ impl Process {
             timers: ProcessTimers::default(),
             limits: SpinLock::new(parts.limits),
             exit_signal: AtomicU32::new(parts.exit_signal),
+            is_orphan: AtomicBool::new(false),
             exit: AtomicU64::new(0),
             ran_before_exit: AtomicU64::new(0),
             life: AtomicU32::new(Life::Alive as u32),
@@ -376,6 +379,7 @@ impl Process {
             child.parent_pid.store(pid, Ordering::Relaxed);
             child.as_child.set(now);
             child.reset_exit_signal();
+            child.is_orphan.store(true, Ordering::Relaxed);
             if have_changed {
                 from.changed.hand_over(before, &mut taken_in.changed, now);
             }
@@ -712,6 +716,11 @@ impl Process {
     /// From now on its parent gets SIGCHLD when it ends: after execve(2), or with a new parent.
     pub fn reset_exit_signal(&self) {
         self.exit_signal.store(Signal::CHLD.number(), Ordering::Relaxed);
+    }
+
+    /// Whether another process has taken it in, since its parent has ended.
+    pub(super) fn is_orphan(&self) -> bool {
+        self.is_orphan.load(Ordering::Relaxed)
     }
 
     /// Whether job control has stopped it.

@@ -177,3 +177,27 @@ fn a_large_block_is_made_of_frames_that_do_not_lie_together() {
     drop(kept);
     assert_eq!(machine.used(), 0);
 }
+
+#[test]
+fn a_very_large_block_comes_back_in_pieces_and_its_place_when_it_is_needed() {
+    let machine = Machine::new();
+    let mut frames: Vec<_> = std::iter::from_fn(UFrame::for_overwrite).collect();
+    frames.sort_by_key(UFrame::number);
+    let kept: Vec<_> = frames.into_iter().filter(|frame| frame.number().0 % 2 == 0).collect();
+    trim();
+    let free = free_frames();
+    // So many that cores are asked at once to forget them.
+    const PAGES: usize = 600;
+    drop(Object::new(PAGES * PAGE_SIZE, 8, 0x5a));
+    assert_eq!((scattered::spent_frames(), free_frames()), (PAGES, free - PAGES));
+    assert!(scattered::give_spent_back());
+    assert!((1..PAGES).contains(&scattered::spent_frames()));
+    assert_eq!(free_frames() + scattered::spent_frames(), free);
+    // There is room for one such block, which takes what is left of the other.
+    drop(Object::new(PAGES * PAGE_SIZE, 8, 0xa5));
+    assert_eq!((scattered::spent_frames(), free_frames()), (PAGES, free - PAGES));
+    while scattered::give_spent_back() {}
+    assert_eq!((scattered::spent_frames(), free_frames()), (0, free));
+    drop(kept);
+    assert_eq!(machine.used(), 0);
+}

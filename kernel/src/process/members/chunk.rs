@@ -58,6 +58,15 @@ impl<T: ?Sized + Send + Sync> Chunk<T> {
         true
     }
 
+    /// Takes the first entries out, fewer than there are.
+    pub fn split_first(&mut self, count: usize) -> Self {
+        let entries: VecDeque<_> = self.entries.drain(..count).collect();
+        let gaps = entries.iter().filter(|(_, name)| name.is_none()).count();
+        self.gaps -= gaps;
+        self.end_in_members();
+        Chunk { entries, gaps }
+    }
+
     #[cold]
     pub fn close_gaps(&mut self) {
         self.entries.retain(|(_, name)| name.is_some());

@@ -19,6 +19,9 @@ pub use chunk::CHUNK;
 use chunk::Chunk;
 pub use ticket_set::TicketSet;
 
+/// So many entries at most move to another list at once.
+pub const MOVED_AT_ONCE: usize = 16;
+
 /// A list shorter than this keeps its memory.
 const KEPT: usize = 32;
 
@@ -245,7 +248,7 @@ impl<T: ?Sized + Send + Sync> Members<T> {
         first.entries.front()?.1
     }
 
-    /// Takes out those that came first and enters them in another list, [`CHUNK`] at most; `each` is told of each: its ticket before, that from now on,
+    /// Takes out those that came first and enters them in another list, [`MOVED_AT_ONCE`] at most; `each` is told of each: its ticket before, that from now on,
     /// and who it is. How many; none if nobody is left.
     #[inline(always)]
     pub fn move_first(&mut self, to: &mut Self, mut each: impl FnMut(Ticket, Ticket, WeakRc<T>)) -> usize {
@@ -254,9 +257,13 @@ impl<T: ?Sized + Send + Sync> Members<T> {
             each(before, to.enter(only), only);
             return 1;
         }
-        let mut moved = match self.remove_older(0) {
-            Some(chunk) => chunk,
-            None => core::mem::replace(&mut self.newest, Chunk::new()),
+        let first = match &mut self.older {
+            Some(older) => older.0.front_mut(),
+            None => Some(&mut self.newest),
+        };
+        let mut moved = match first.filter(|first| first.entries.len() > MOVED_AT_ONCE) {
+            Some(first) => first.split_first(MOVED_AT_ONCE),
+            None => self.remove_older(0).unwrap_or_else(|| core::mem::replace(&mut self.newest, Chunk::new())),
         };
         if moved.gaps > 0 {
             moved.close_gaps();
