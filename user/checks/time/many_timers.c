@@ -62,9 +62,12 @@ int main(int argc, char **argv)
     int refused = errno;
     CHECK_TRUE("some", made > 0 && made <= 500);
     CHECK_TRUE("too-many-is-again", refused == EAGAIN);
-    CHECK("delete", syscall(SYS_timer_delete, ids[0]));
-    CHECK_TRUE("one-more", make(1) == 1);
-    for (int i = 0; i < made; i++)
+    // Half of them, since others of the user, on whose machine this may run, take some.
+    int kept = (made + 1) / 2;
+    for (int i = kept; i < made; i++)
+        REQUIRE(syscall(SYS_timer_delete, ids[i]) == 0);
+    CHECK_TRUE("one-more", syscall(SYS_timer_delete, ids[0]) == 0 && make(1) == 1);
+    for (int i = 0; i < kept; i++)
         syscall(SYS_timer_delete, ids[i]);
     limit(RLIM_INFINITY);
 
