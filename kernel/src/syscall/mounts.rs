@@ -320,9 +320,10 @@ fn umount(cx: &Cx, me: &Current, args: &Args) -> Step<(WeakRc<FileSystem>, bool)
         }
     }
     let file_system = found.mount.file_system.downgrade();
+    // The file of a loop device that was unmounted just now may be what is in the way. (Asked before: it may be gone right after it was.)
+    let may_soon_be_idle = loops::lets_go(cx);
     match MOUNTS.detach(&found.mount, flags & abi::MNT_DETACH != 0, cx) {
-        // The file of a loop device that was unmounted just now may be what is in the way.
-        Err(Errno::EBUSY) if loops::lets_go(cx) => return Err(Stop::Pause(Interruption::KillOnly)),
+        Err(Errno::EBUSY) if may_soon_be_idle => return Err(Stop::Pause(Interruption::KillOnly)),
         outcome => outcome?,
     }
     Ok((file_system, flags & abi::MNT_DETACH == 0))
