@@ -46,7 +46,7 @@ static void fifos(int amount)
 {
     char name[48];
     for (int i = 0; i < amount; i++) {
-        snprintf(name, sizeof name, "/tmp/own-fifo-%d-%d", getpid(), i);
+        snprintf(name, sizeof name, OWN "/fifo-%d-%d", getpid(), i);
         if (mkfifo(name, 0600) < 0)
             return;
         int file = open(name, O_RDWR | O_NONBLOCK);
@@ -244,7 +244,7 @@ static void unread(int amount)
 {
     char directory[40], path[300];
     unlimit_inotify("/proc/sys/fs/inotify/max_user_instances");
-    snprintf(directory, sizeof directory, "/tmp/unread-%d", getpid());
+    snprintf(directory, sizeof directory, OWN "/unread-%d", getpid());
     mkdir(directory, 0700);
     for (int i = 0; i < amount; i++) {
         int watcher = inotify_init1(IN_NONBLOCK);

@@ -15,7 +15,7 @@ static void unlinked(int amount)
     static char content[PAGE * 8];
     char name[48];
     for (int i = 0; i < amount; i++) {
-        snprintf(name, sizeof name, "/tmp/unlinked-%d-%d", getpid(), i);
+        snprintf(name, sizeof name, OWN "/unlinked-%d-%d", getpid(), i);
         int file = open(name, O_CREAT | O_RDWR, 0600);
         if (file < 0)
             return;

@@ -95,6 +95,8 @@ int a_link_of(enum link_kind kind);
 
 // A file with locks that processes in the group take: after the kill anybody gets them.
 #define LOCKED_FILE "/tmp/locked"
+// Where workloads make files, which stay if they are killed before they have unlinked them.
+#define OWN "/tmp/own"
 // A directory with so many files, called by numbers, that are watched.
 #define WATCHED "/tmp/watched"
 enum { MOST_WATCHED = 10000 };

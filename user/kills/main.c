@@ -10,6 +10,7 @@
 // charged kills took, and in which kind of group most. With more than one core times are not the kernel's alone, and a kill that took longer is only told. So is one
 // for which more time passed than was charged, though less was measured: others may have had it, or the kernel does not count what it did.
 #include "kills.h"
+#include <ftw.h>
 #include <stdarg.h>
 #include <sys/sysinfo.h>
 
@@ -365,9 +366,17 @@ static void do_round(uint64_t seed, long round)
     await_charge(TOP, top);
 }
 
-// What is free once what only waits to be given back is.
+static int remove_below(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status, (void)kind;
+    return place->level == 0 ? 0 : remove(path);
+}
+
+// What is free once what only waits to be given back is, and without what workloads have left lying about.
 static long free_kib(void)
 {
+    if (nftw(OWN, remove_below, 8, FTW_DEPTH | FTW_PHYS) != 0)
+        violation("a file of an ended workload cannot be removed: %s", strerror(errno));
     int file = open("/proc/sys/vm/drop_caches", O_WRONLY);
     if (file >= 0) {
         (void)!write(file, "3", 1);
@@ -403,6 +412,7 @@ static void prepare(void)
     must(file = open(LOCKED_FILE, O_CREAT | O_RDWR, 0644), "create a file");
     close(file);
     make_watched_files();
+    must(mkdir(OWN, 0755), "mkdir");
     mkdir(CGROUPS, 0755);
     must(mount("cgroup2", CGROUPS, "cgroup2", 0, NULL), "mount of cgroup2");
     must(write_group(CGROUPS, "cgroup.subtree_control", "+cpu +pids +memory +reclaim"), "controllers");
