@@ -15,7 +15,7 @@ use crate::error::{Errno, Result};
 use crate::event::PollFd;
 use crate::fs::{FileTable, FsContext, VfsCaller};
 use crate::memory::{AddressSpace, BadAccess};
-use crate::process::{Process, Reaping, RseqRegistration, Thread, oom};
+use crate::process::{Process, RseqRegistration, Thread, oom};
 use crate::reclaim::Payer;
 use crate::signal::Signal;
 use crate::step::{Absent, Caller, Interruption, Patience, complete_async, complete_in_turn_async};
@@ -51,8 +51,6 @@ pub struct Current {
     pub until_sample: u32,
     /// For how long it had run, in nanoseconds, when the last one was measured.
     pub sampled_at: u64,
-    /// Whether it works at ends for the orphans that it waits for.
-    pub reaping: Reaping,
 }
 
 /// What became of a fault that is no error.

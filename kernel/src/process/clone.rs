@@ -14,8 +14,7 @@ use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
 use super::user_count::UserCount;
 use super::{
-    INIT, Life, Limits, Name, PROCESSES, PidFd, Process, Reaping, RseqRegistration, THREADS, Thread, exit, freezer,
-    pid, session,
+    INIT, Life, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, exit, freezer, pid, session,
 };
 use crate::arch;
 use crate::cgroup::Cgroup;
@@ -490,7 +489,6 @@ fn enter_thread(
         restartable,
         until_sample: SAMPLE_INTERVAL / 2,
         sampled_at: 0,
-        reaping: Reaping::No,
     });
     process.add_thread(&thread, cx);
     drop(thread);
@@ -577,7 +575,6 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
         restartable: None,
         until_sample: SAMPLE_INTERVAL / 2,
         sampled_at: 0,
-        reaping: Reaping::No,
     })
 }
 

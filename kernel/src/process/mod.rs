@@ -66,7 +66,7 @@ pub use stop::{
 pub use thread::{Name, Thread, TimerSlack};
 pub use thread_group::{Life, Process, Status};
 pub use throttle::{may_have_to_pay, may_have_to_wait, pay_async, wait_while_throttled_async};
-pub use wait::{Choice, Reaping, Report, WaitOptions, wait_async};
+pub use wait::{Choice, Report, WaitOptions, wait_async};
 
 use refs::{NoSuspend, TempRc};
 use table::PidTable;

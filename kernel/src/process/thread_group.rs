@@ -70,8 +70,6 @@ pub struct Process {
     pub limits: SpinLock<Limits>,
     /// The signal that its parent gets when it ends; 0: none.
     exit_signal: AtomicU32,
-    /// Its parent has ended before it was waited for: another process has taken it in.
-    is_orphan: AtomicBool,
     /// `EXITING | status` once its end has begun.
     exit: AtomicU64,
     /// How long its threads had run then, if it is in a control group.
@@ -263,7 +261,6 @@ impl Process {
             timers: ProcessTimers::default(),
             limits: SpinLock::new(parts.limits),
             exit_signal: AtomicU32::new(parts.exit_signal),
-            is_orphan: AtomicBool::new(false),
             exit: AtomicU64::new(0),
             ran_before_exit: AtomicU64::new(0),
             life: AtomicU32::new(Life::Alive as u32),
@@ -379,7 +376,6 @@ impl Process {
             child.parent_pid.store(pid, Ordering::Relaxed);
             child.as_child.set(now);
             child.reset_exit_signal();
-            child.is_orphan.store(true, Ordering::Relaxed);
             if have_changed {
                 from.changed.hand_over(before, &mut taken_in.changed, now);
             }
@@ -716,11 +712,6 @@ impl Process {
     /// From now on its parent gets SIGCHLD when it ends: after execve(2), or with a new parent.
     pub fn reset_exit_signal(&self) {
         self.exit_signal.store(Signal::CHLD.number(), Ordering::Relaxed);
-    }
-
-    /// Whether another process has taken it in, since its parent has ended.
-    pub(super) fn is_orphan(&self) -> bool {
-        self.is_orphan.load(Ordering::Relaxed)
     }
 
     /// Whether job control has stopped it.

@@ -1,7 +1,5 @@
 //! Waiting for children: wait4(2), waitid(2).
 
-use core::sync::atomic::Ordering;
-
 use bitflags::bitflags;
 use frame::Cx;
 use linux_raw_sys::general as abi;
@@ -11,7 +9,6 @@ use super::exit::remove;
 use super::{JobState, Life, Process, Usage};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::sched;
 use crate::signal::Signal;
 use crate::step::{Patience, Step, Stop, complete_async};
 
@@ -49,41 +46,6 @@ bitflags! {
     }
 }
 
-/// Whether a thread [works at ends](sched::work_at_ends) since it waits for orphans, which may be very many: that is left of the end of the process that had them, and keeps others from running no more than the
-/// rest of that end. What else it does has the share of any program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reaping {
-    /// No.
-    #[default]
-    No,
-    /// In an earlier turn it has waited for one, in this one not yet.
-    Before,
-    /// In this turn it has waited for one.
-    InThisTurn,
-}
-
-impl Reaping {
-    /// An orphan was waited for. Others have their turn if this one was no end's.
-    fn begin_async(cx: &mut Cx, me: &mut Current) {
-        me.reaping = Reaping::InThisTurn;
-        sched::work_at_ends(tasks::current(cx));
-        sched::pause_in_end_async(cx);
-    }
-
-    /// The thread does something else from now on.
-    #[cold]
-    fn end(me: &mut Current, cx: &Cx) {
-        me.reaping = Reaping::No;
-        sched::leave_ends(cx);
-    }
-
-    /// A turn of the thread's, which works at ends for it, was over while it was in user mode.
-    #[cold]
-    pub fn turn_is_over(me: &mut Current, cx: &Cx) {
-        if me.reaping == Reaping::InThisTurn { me.reaping = Reaping::Before } else { Self::end(me, cx) }
-    }
-}
-
 /// What a wait found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
@@ -113,8 +75,7 @@ pub fn wait_async(
     options: WaitOptions,
     mut tell: impl FnMut(&Cx, &Current, &Report) -> Step<()>,
 ) -> Result<Option<Report>> {
-    let mut reaps_orphan = false;
-    let found = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let parent = me.process(cx)?;
         if let Some(waker) = waker {
             parent.child_changed.register(waker, cx);
@@ -125,34 +86,17 @@ pub fn wait_async(
                 return match () {
                     () if !has_candidate => Err(Errno::ECHILD.into()),
                     () if options.contains(WaitOptions::NO_HANG) => Ok(None),
-                    () => {
-                        if me.reaping != Reaping::No {
-                            sched::leave_ends(cx);
-                        }
-                        Err(Stop::Block)
-                    }
+                    () => Err(Stop::Block),
                 };
             };
             let report = report(&child, change, cx);
             tell(cx, me, &report)?;
-            if options.contains(WaitOptions::NO_WAIT) {
-                return Ok(Some(report));
-            }
             // Another thread may have been told meanwhile: then there is something else, or nothing.
-            if take(&parent, &child, &report, cx) {
-                // What a group's processes do is its share.
-                reaps_orphan =
-                    child.is_orphan() && child.life() == Life::Reaped && !parent.is_in_group.load(Ordering::Relaxed);
+            if options.contains(WaitOptions::NO_WAIT) || take(&parent, &child, &report, cx) {
                 return Ok(Some(report));
             }
         }
-    });
-    if reaps_orphan {
-        Reaping::begin_async(cx, me);
-    } else if me.reaping != Reaping::No {
-        Reaping::end(me, cx);
-    }
-    found
+    })
 }
 
 /// What has become of a child.

@@ -41,14 +41,11 @@ impl Current {
     }
 
     /// Other tasks run before it goes on in user mode.
-    fn was_preempted(&mut self, cx: &Cx) {
+    fn was_preempted(&self, cx: &Cx) {
         if self.restartable.is_some()
             && let Ok(thread) = self.thread(cx)
         {
             thread.signals.add_work(signal::Work::RESTARTABLE);
-        }
-        if self.reaping != process::Reaping::No {
-            process::Reaping::turn_is_over(self, cx);
         }
         if sched::must_look() {
             self.look_when_preempted(cx);
