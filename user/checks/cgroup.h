@@ -130,6 +130,22 @@ static inline void end(pid_t child)
     }
 }
 
+// A process in a group is ready, says so by a pipe, with what the other one is to know, and waits to be killed; with a child that shares all with it, if it `forks`.
+static inline void tell_and_stay(const int pipe[2], const void *own, size_t size, int forks)
+{
+    if (!forks || fork() != 0)
+        REQUIRE(write(pipe[1], own, size) == (ssize_t)size);
+    for (;;)
+        pause();
+}
+
+static inline void hear(const int pipe[2], void *told, size_t size)
+{
+    REQUIRE(read(pipe[0], told, size) == (ssize_t)size);
+    close(pipe[0]);
+    close(pipe[1]);
+}
+
 // Kills all who are in a group, and waits for those of them that are the caller's.
 static inline void kill_all(const char *group)
 {

@@ -74,16 +74,9 @@ static pid_t start(int is_inside, int forks, struct told *told)
         own.inode = first.st_ino;
         memcpy(own.fds, pairs[0], sizeof own.fds);
         time_much(200);
-        if (forks && fork() == 0)
-            for (;;)
-                pause();
-        REQUIRE(write(ready[1], &own, sizeof own) == sizeof own);
-        for (;;)
-            pause();
+        tell_and_stay(ready, &own, sizeof own, forks);
     }
-    REQUIRE(read(ready[0], told, sizeof *told) == sizeof *told);
-    close(ready[0]);
-    close(ready[1]);
+    hear(ready, told, sizeof *told);
     return child;
 }
 

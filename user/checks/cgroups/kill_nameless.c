@@ -62,16 +62,9 @@ static pid_t start(int forks, struct told *told)
             own.fifo = make_fifo();
         for (int i = 0; i < INSTANCES; i++)
             REQUIRE(inotify_init1(0) >= 0);
-        if (forks && fork() == 0)
-            for (;;)
-                pause();
-        REQUIRE(write(ready[1], &own, sizeof own) == sizeof own);
-        for (;;)
-            pause();
+        tell_and_stay(ready, &own, sizeof own, forks);
     }
-    REQUIRE(read(ready[0], told, sizeof *told) == sizeof *told);
-    close(ready[0]);
-    close(ready[1]);
+    hear(ready, told, sizeof *told);
     return child;
 }
 
