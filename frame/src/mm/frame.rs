@@ -48,9 +48,7 @@ impl UFrame {
     /// Its owner, if it has one, counts it among the pages of objects that several can have (files of memory, shared memory) until it is free.
     #[inline]
     pub fn count_as_shared(&self) {
-        if owner::word(self.metadata()).load(Ordering::Relaxed) != 0 {
-            owner::count_shared(self.metadata());
-        }
+        owner::count_shared(self.metadata());
     }
 
     /// How many hold it: `UFrame`s and page-table entries.

@@ -8,8 +8,9 @@
 //! for the same owner charges nobody. So a program that ends and one that begins after it cost no more than outside of a group. The owner is given back its charge when the frame goes to the frame policy, or
 //! is taken for somebody else or for the kernel. Tables that are kept at hand do the same.
 //!
-//! A frame that is at hand and has another owner, or none, is charged out of the core's *stock*: charges for one owner at a time, so that the kernel's accounts are asked once for [`BATCH`] frames. Those that
-//! are not needed at once go to the frames that come next. The stock is one word, which other cores may look at and empty.
+//! Frames that come to hand where nothing was are [charged ahead](Ahead) to whom the core works for then, so that the kernel's accounts are asked once for [`BATCH`] of them. A frame that is at hand and has another
+//! owner, or none, is charged out of the core's *stock*: charges for one owner at a time. Those that are not needed at once go to the frames that come next. The stock is one word, which other cores may look at
+//! and empty.
 //!
 //! What cores have in stock or at hand is charged, so no limit is ever exceeded by it. Others may look at it ([`in_stock`]), and have it given back before they are refused anything ([`gather_all_stocks`]).
 //!
@@ -18,7 +19,7 @@
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use super::core_local::{self, CoreLocal};
-use super::metadata::Metadata;
+use super::metadata::{self, FrameNumber, Metadata};
 use super::supply::{self, Purpose};
 use crate::cpu::Named;
 
@@ -153,16 +154,80 @@ pub(super) fn charge(record: &Metadata, purpose: Purpose) -> Option<u32> {
 
 /// Gives most of what this core has in stock for an owner to frames at hand that come next: `attach` is told how many it may have pay for, and says how many it has.
 pub(super) fn spread(owner: u32, attach: impl FnOnce(u32) -> u32) {
+    let mut ahead = Ahead { owner, frames: take_stock(owner) };
+    if ahead.frames > 0 {
+        ahead.frames -= attach(ahead.frames);
+    }
+}
+
+/// For how many frames more an owner is charged by this core's stock.
+fn in_own_stock(owner: u32) -> u32 {
+    let stock = core_local::here().payer.stock.load(Ordering::Relaxed);
+    if owner_of(stock) == owner { count_of(stock) } else { 0 }
+}
+
+/// Takes most of what this core has in stock for an owner: how many.
+fn take_stock(owner: u32) -> u32 {
     let stock = &core_local::here().payer.stock;
     let now = stock.load(Ordering::Relaxed);
     let more = count_of(now).saturating_sub(KEPT);
-    if more > 0
+    let is_taken = more > 0
         && owner_of(now) == owner
-        && stock.compare_exchange(now, now - u64::from(more), Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    {
-        match more - attach(more) {
-            0 => {}
-            left => put(owner, left, 0),
+        && stock.compare_exchange(now, now - u64::from(more), Ordering::Relaxed, Ordering::Relaxed).is_ok();
+    if is_taken { more } else { 0 }
+}
+
+/// Charges for frames that are about to be at hand; those that it pays for have their owner then. What is left when it is dropped goes to the stock.
+pub(super) struct Ahead {
+    owner: u32,
+    frames: u32,
+}
+
+impl Ahead {
+    /// For no frame.
+    #[inline(always)]
+    pub(super) fn none() -> Self {
+        Ahead { owner: 0, frames: 0 }
+    }
+
+    /// Charges whom this core works for for [`BATCH`] frames at least, if he may have so many; `None` if he may not have any.
+    pub(super) fn charge(purpose: Purpose) -> Option<Self> {
+        let owner = owner();
+        if owner == 0 {
+            return Some(Ahead::none());
+        }
+        let mut first = 0;
+        if in_own_stock(owner) < BATCH {
+            match charge_anew(owner, purpose, 0) {
+                Some(0) => return Some(Ahead::none()),
+                // That was for one frame, and the others are in stock.
+                Some(_) => first = 1,
+                None if in_own_stock(owner) == 0 => return None,
+                None => {}
+            }
+        }
+        Some(Ahead { owner, frames: first + take_stock(owner) })
+    }
+
+    /// Pays for as many of these unused frames as it can, the last ones first: they have an owner from then on.
+    ///
+    /// # Safety
+    /// They have numbers in range.
+    pub(super) unsafe fn pay_for(&mut self, frames: &[FrameNumber]) {
+        let paid = frames.len().min(self.frames as usize);
+        let records = metadata::records();
+        for frame in &frames[frames.len() - paid..] {
+            // SAFETY: the caller's promise.
+            word(unsafe { records.of(*frame) }).store(self.owner, Ordering::Relaxed);
+        }
+        self.frames -= paid as u32;
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        if self.frames > 0 {
+            put(self.owner, self.frames, 0);
         }
     }
 }
@@ -325,18 +390,27 @@ impl Drop for Returned {
 }
 
 /// A frame of an object that several can have is counted as such from now on.
-#[cold]
-#[inline(never)]
+#[inline(always)]
 pub(super) fn count_shared(record: &Metadata) {
     let owner = word(record).load(Ordering::Relaxed);
-    if owner == 0 || owner & SHARED != 0 {
-        return;
+    // Nobody's, or counted already.
+    if owner.wrapping_sub(1) < SHARED - 1 {
+        word(record).store(owner | SHARED, Ordering::Relaxed);
+        count_part(owner, SHARED_FRAME);
     }
-    word(record).store(owner | SHARED, Ordering::Relaxed);
-    count_part(owner, SHARED_FRAME);
+}
+
+/// A frame that whom this core works for pays for, if that is anybody, is a table from now on.
+#[inline(always)]
+pub(super) fn count_table(record: &Metadata) {
+    let owner = word(record).load(Ordering::Relaxed);
+    if owner != 0 {
+        count_part(owner, TABLE);
+    }
 }
 
 /// A part of what is charged to an owner has changed; a frame's charge keeps its account.
+#[inline(always)]
 fn count_part(owner: u32, change: u64) {
     let stock = &core_local::here().payer.stock;
     let now = stock.load(Ordering::Relaxed);
@@ -345,8 +419,21 @@ fn count_part(owner: u32, change: u64) {
         && may_be_kept(next)
         && stock.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
     if !is_kept {
-        tell_parts(stock_of(owner, 0).wrapping_add(change));
+        tell_change(owner, change);
     }
+}
+
+/// Tells the account of a change that the stock cannot have, and of all that it has for this owner.
+#[cold]
+#[inline(never)]
+fn tell_change(owner: u32, change: u64) {
+    let stock = &core_local::here().payer.stock;
+    let now = stock.load(Ordering::Relaxed);
+    let untold = stock_of(owner, count_of(now));
+    let is_told = owner_of(now) == owner
+        && count_of(now) > 0
+        && stock.compare_exchange(now, untold, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+    tell_parts(if is_told { now } else { stock_of(owner, 0) }.wrapping_add(change));
 }
 
 fn owner_of(stock: u64) -> u32 {

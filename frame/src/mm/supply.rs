@@ -200,8 +200,15 @@ pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
 fn next(stack: &Stack, purpose: Purpose) -> Option<FrameNumber> {
     match stack.pop() {
         Some(frame) => Some(frame),
-        None => refill(purpose),
+        None => refill(purpose, &mut owner::Ahead::none()),
     }
+}
+
+/// As [`next`], where nothing is at hand, and whom the core works for is charged for what comes; `None` also where that may not have a frame.
+#[cold]
+#[inline(never)]
+fn refill_charged(purpose: Purpose) -> Option<FrameNumber> {
+    refill(purpose, &mut owner::Ahead::charge(purpose)?)
 }
 
 #[inline(always)]
@@ -231,13 +238,32 @@ pub(crate) unsafe fn give_stack_page(frame: FrameNumber) {
 #[inline]
 pub(super) fn take_charged(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
     let core = core_local::here();
-    let frame = next(&core.frames, purpose)?;
+    let frame = match core.frames.pop() {
+        Some(frame) => frame,
+        None => refill_charged(purpose)?,
+    };
     // SAFETY: as for `take`.
     let record = unsafe { Metadata::of(frame) };
     if !core.payer.pays_for(record) && !charge(frame, purpose) {
         return None;
     }
     Some(claim(frame, record, kind))
+}
+
+/// As [`take`], for a table: whom the core works for goes on paying for the frame, if that does.
+#[inline]
+pub(super) fn take_for_table() -> Option<FrameNumber> {
+    let core = core_local::here();
+    let frame = match core.frames.pop() {
+        Some(frame) => frame,
+        None => refill_charged(Purpose::Kernel)?,
+    };
+    // SAFETY: as for `take`.
+    let record = unsafe { Metadata::of(frame) };
+    if !core.payer.pays_for(record) {
+        owner::discharge(record);
+    }
+    Some(claim(frame, record, Kind::Table))
 }
 
 /// Charges whom the core works for for a frame that it is about to have; false if it may not have that, which is at hand again then.
@@ -478,9 +504,9 @@ pub(super) fn check(first: FrameNumber, order: u8) {
     }
 }
 
-/// A frame from the policy, and some more for the stack.
+/// A frame from the policy, and some more for the stack. Those that are taken first have the owner who was charged `ahead`.
 #[cold]
-fn refill(purpose: Purpose) -> Option<FrameNumber> {
+fn refill(purpose: Purpose, ahead: &mut owner::Ahead) -> Option<FrameNumber> {
     let policy = policy()?;
     let beyond_reserve = || policy.available().saturating_sub(RESERVE.load(Ordering::Relaxed));
     // What is kept for nothing comes to this core's stack.
@@ -509,6 +535,8 @@ fn refill(purpose: Purpose) -> Option<FrameNumber> {
     for frame in &frames[..count] {
         check(*frame, 0);
     }
+    // SAFETY: `check` found all of them in range.
+    unsafe { ahead.pay_for(&frames[..count]) };
     for frame in rest {
         core_local::here().frames.push(*frame);
     }

@@ -12,8 +12,8 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::core_local::{self, CoreLocal};
-use super::metadata::{FrameNumber, Kind, Metadata};
-use super::supply::{self, Purpose};
+use super::metadata::{FrameNumber, Metadata};
+use super::supply;
 use super::tlb::Forgotten;
 use super::{OutOfMemory, PAGE_SIZE, kernel_space, machine, owner};
 pub(super) use crate::arch::machine::paging::{ENTRIES, PageEntry, ROOT, shift};
@@ -217,19 +217,23 @@ impl Table {
     /// An empty table.
     pub(super) fn new() -> Option<Table> {
         let core = core_local::here();
-        let table = match core.tables.pop() {
-            Some(table) => table,
-            None => {
-                let table = Table(supply::take(Kind::Table, Purpose::Kernel)?);
-                // SAFETY: the table is this function's alone.
-                unsafe {
-                    machine::zero_page(machine::frame_pointer(table.0));
-                    *table.state() = TableState { occupied: 0, live: 0 };
-                }
-                table
-            }
-        };
-        core.charge_table(table);
+        if let Some(table) = core.tables.pop() {
+            core.charge_table(table);
+            return Some(table);
+        }
+        let table = Table(supply::take_for_table()?);
+        // SAFETY: the table is this function's alone.
+        unsafe {
+            machine::zero_page(machine::frame_pointer(table.0));
+            *table.state() = TableState { occupied: 0, live: 0 };
+        }
+        // SAFETY: a frame in use has a number in range.
+        let record = unsafe { Metadata::of(table.0) };
+        if core.payer.pays_for(record) {
+            owner::count_table(record);
+        } else {
+            owner::charge_table(record);
+        }
         Some(table)
     }
 

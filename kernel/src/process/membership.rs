@@ -349,8 +349,22 @@ impl Process {
     #[inline(always)]
     pub(super) fn leave_group(&self, cx: &impl NoSuspend) {
         if self.is_in_group.load(Ordering::Acquire) {
-            end_membership(core::mem::take(&mut *self.membership.lock(cx)), cx);
+            self.end_membership(cx);
         }
+    }
+
+    #[inline(never)]
+    fn end_membership(&self, cx: &impl NoSuspend) {
+        let mut own = self.membership.lock(cx);
+        let (group, place, pids) = (own.group.take(), own.place.take(), core::mem::take(&mut own.pids));
+        own.held.end();
+        drop(own);
+        let Some(group) = group else { return };
+        let at = group.get(cx);
+        if let (Some(place), Some(members)) = (place, members(&at)) {
+            members.lock(cx).leave(place);
+        }
+        at.release_pids(pids as usize, cx);
     }
 
     /// It is to go without ever having run, though others may have found it: nobody moves it from here on.
@@ -415,15 +429,6 @@ impl Process {
 /// How much more user and system time that is than before.
 fn time_beyond((user, system): (u64, u64), before: (u64, u64)) -> (u64, u64) {
     (user.saturating_sub(before.0), system.saturating_sub(before.1))
-}
-
-fn end_membership(own: Membership, cx: &impl NoSuspend) {
-    let Some(group) = own.group else { return };
-    let at = group.get(cx);
-    if let (Some(place), Some(members)) = (own.place, members(&at)) {
-        members.lock(cx).leave(place);
-    }
-    at.release_pids(own.pids as usize, cx);
 }
 
 /// Moves a process from a group (its number), out of which the caller may move it, to another one; whether it has moved: its threads are to be told by the caller then ([`tell_moved`]). Nothing for a process

@@ -367,7 +367,9 @@ mod tests {
 
     use super::*;
     use crate::reclaim::Keeper;
-    use crate::reclaim::payer::MOST_KEPT;
+    use alloc::vec::Vec;
+
+    use crate::reclaim::payer::{AHEAD, MOST_KEPT, SHARE};
 
     /// A container of objects of all classes.
     type All = Holdings<0, { <[Held]>::len(Held::ALL) }>;
@@ -502,6 +504,46 @@ mod tests {
         assert_eq!((many.begin(&other.payer), denied()), (Err(Errno::ENOMEM), Some(2)));
         drop((needs, begins, many));
         assert_eq!(above.usage().map(|usage| usage.current), Some(0));
+    }
+
+    #[test]
+    fn what_is_charged_ahead_is_given_back_before_another_is_refused_anything() {
+        let tree = tree();
+        let above = tree.root().child(Limits::bound(100 * super::super::assumed(Held::Pipe))).expect("above");
+        let below = [0, 1].map(|_| above.child(Limits::bound(u64::MAX)).expect("below"));
+        let [one, other] = below.each_ref().map(|budget| Keeper::new(payer(**budget)));
+        one.payer.keep_if(|| true);
+        let few = table_of_pipes(2, &one.payer);
+        let charged = || above.usage().map_or(0, |usage| usage.count(Held::Pipe));
+        assert!(charged() > 2, "{}", charged());
+        let mut needs = table_of_pipes(0, &other.payer);
+        assert_eq!((needs.add(Held::Pipe, 98), charged()), (Ok(()), 100));
+        assert_eq!(needs.add(Held::Pipe, 1), Err(Errno::ENOMEM));
+        drop((few, needs));
+    }
+
+    #[test]
+    fn the_more_are_made_and_stay_the_more_are_charged_at_a_time_and_no_more_than_a_part_of_them() {
+        let tree = tree();
+        let budget = tree.root().child(Limits::bound(u64::MAX)).expect("a budget");
+        let payer = payer(*budget);
+        payer.keep_if(|| true);
+        let charged = || budget.usage().map_or(0, |usage| usage.count(Held::Pipe));
+        let (mut tables, mut turns, mut before) = (Vec::new(), 0, 0);
+        for made in 1..=1_000 {
+            let mut table = All::default();
+            table.add(Held::Pipe, 1).expect("nobody refuses");
+            table.begin(&payer).expect("room");
+            tables.push(table);
+            turns += u32::from(charged() > before);
+            before = charged();
+            assert!((made..=made + AHEAD.max(made as u32 / SHARE).into()).contains(&before), "{before} for {made}");
+        }
+        assert!(turns < 100, "{turns}");
+        // As soon as one ends it is for those that come next.
+        tables.pop();
+        assert!(payer.give_kept_back());
+        assert_eq!(charged(), 999);
     }
 
     #[test]

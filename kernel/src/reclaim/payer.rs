@@ -1,8 +1,8 @@
 //! [`Payer`]: who is charged for what a container holds.
 //!
 //! Most processes that end are followed by others of their group which hold about the same. So a group [keeps](Payer::keep) some charges of what has ended for what
-//! [comes next](Payer::charge): no more than [`MOST_KEPT`] of each class, beside those of one table of descriptors [as they were](ChargedTable), and none as long as nobody is in it. They are given back before
-//! anything is refused to anybody ([`give_all_kept_back`]), and before what is charged is told.
+//! [comes next](Payer::charge): no more than [`MOST_KEPT`] of each class, beside those of one table of descriptors [as they were](ChargedTable), and none as long as nobody is in it. Where many come and none ends it
+//! is charged ahead for some of those that follow, for one in [`SHARE`]. All that is kept is given back before anything is refused to anybody ([`give_all_kept_back`]), and before what is charged is told.
 
 use alloc::collections::BTreeMap;
 use core::ops::Bound;
@@ -18,7 +18,11 @@ use super::holdings::ChargedTable;
 pub(super) const MOST_KEPT: u32 = 8;
 
 /// For so many that hold the same as the first one a group is charged at a time, if that keeps no more.
-const AHEAD: u32 = 4;
+pub(super) const AHEAD: u32 = 4;
+
+/// Once many containers were made and none has ended, it is charged for one more for each `SHARE` of them, and for no more than `MOST_AHEAD`.
+pub(super) const SHARE: u32 = 16;
+const MOST_AHEAD: u32 = 32;
 
 /// Who is charged: a budget and, once that has ended, the nearest one above it that is there; or nobody.
 ///
@@ -85,31 +89,63 @@ impl Drop for Keeper {
 /// What a group keeps.
 struct Kept {
     charges: Bundle<'static, Held, 0, { <[Held]>::len(Held::ALL) }>,
-    /// No more of each class than this.
+    /// No more of each class than this, of what has ended.
     most: u32,
+    /// So many containers were charged since one has ended.
+    made: u32,
     /// Its keeper has ended, so nobody would ask for what it keeps.
     is_over: bool,
     table: ChargedTable,
 }
 
 impl Kept {
-    /// Takes charges for all that `counts` says. If there are not so many: charges for more, `fits` times as much at most.
+    /// Takes charges for all that `counts` says, if there are so many.
+    #[inline(always)]
     fn take<const FIRST: usize, const N: usize>(
+        &mut self,
+        counts: [u32; N],
+    ) -> Option<Bundle<'static, Held, FIRST, N>> {
+        self.made = self.made.saturating_add(1);
+        Bundle::take_from(&mut self.charges, counts)
+    }
+
+    /// Charges for all that `counts` says and for more that may come next: `fits` times as much at most, unless many were made.
+    #[inline(never)]
+    fn charge_ahead<const FIRST: usize, const N: usize>(
         &mut self,
         budget: Budget<'static, Held>,
         counts: [u32; N],
         fits: u32,
     ) -> Option<Bundle<'static, Held, FIRST, N>> {
-        let kept = Bundle::take_from(&mut self.charges, counts);
-        let times = fits.min(AHEAD);
-        if kept.is_some() || self.most == 0 || times < 2 {
-            return kept;
+        let times = fits.min(AHEAD).max((self.made / SHARE).min(MOST_AHEAD));
+        if self.most == 0 || times < 2 {
+            return None;
         }
         let mut more: Bundle<'static, Held, FIRST, N> =
             Bundle::charge_ahead(budget, counts.map(|count| count * times))?;
         let taken = Bundle::take_from(&mut more, counts);
-        more.leave_to(&mut self.charges, self.most);
+        more.leave_to(&mut self.charges, MOST_KEPT * times);
         taken
+    }
+}
+
+impl Level {
+    /// Charges for all that `counts` says out of what is kept, of which there may be more behind that: see [`Kept::charge_ahead`].
+    #[inline(always)]
+    fn take<const FIRST: usize, const N: usize>(
+        &self,
+        counts: [u32; N],
+        fits: u32,
+    ) -> Option<Bundle<'static, Held, FIRST, N>> {
+        self.kept.with(|kept| {
+            let kept_ones = kept.take(counts);
+            if kept_ones.is_some() {
+                return kept_ones;
+            }
+            // First: who is refused something meanwhile waits for the lock.
+            self.keeps_any.store(true, Ordering::Relaxed);
+            kept.charge_ahead(self.budget, counts, fits)
+        })
     }
 }
 
@@ -119,7 +155,7 @@ impl Payer {
 
     /// A budget below that of `above`.
     pub fn new(budget: Budget<'static, Held>, above: Payer) -> Self {
-        let kept = Kept { charges: Bundle::empty(budget), most: 0, is_over: false, table: ChargedTable::NONE };
+        let kept = Kept { charges: Bundle::empty(budget), most: 0, made: 0, is_over: false, table: ChargedTable::NONE };
         let keeps_any = AtomicBool::new(false);
         Payer(Some(StrongRc::new(Level { budget, above, kept: SpinLock::new(kept), keeps_any })))
     }
@@ -170,7 +206,8 @@ impl Payer {
             return Ok(Bundle::empty(budget));
         }
         if most <= MOST_KEPT
-            && let Some(taken) = self.with_kept(|kept| kept.take(budget, counts, MOST_KEPT / most)).flatten()
+            && let Some(level) = &self.0
+            && let Some(taken) = level.with(|level| level.take(counts, MOST_KEPT / most))
         {
             return Ok(taken);
         }
@@ -185,7 +222,10 @@ impl Payer {
 
     /// Keeps some of the charges for what has ended.
     pub(super) fn keep<const FIRST: usize, const N: usize>(&self, charges: &mut Bundle<'static, Held, FIRST, N>) {
-        self.with_level_and_kept(|kept| charges.leave_to(&mut kept.charges, kept.most));
+        self.with_level_and_kept(|kept| {
+            kept.made = 0;
+            charges.leave_to(&mut kept.charges, kept.most);
+        });
     }
 
     /// Runs `f` on what is kept of a table of descriptors that has ended.

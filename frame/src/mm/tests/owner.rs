@@ -14,6 +14,8 @@ static CHARGED: [AtomicI64; 3] = [const { AtomicI64::new(0) }; 3];
 static TABLES: AtomicI64 = AtomicI64::new(0);
 static SHARED: AtomicI64 = AtomicI64::new(0);
 static CALLS: AtomicI64 = AtomicI64::new(0);
+/// How often they were told of parts.
+static TOLD: AtomicI64 = AtomicI64::new(0);
 /// For whom the core works.
 static OWNER: AtomicU64 = AtomicU64::new(0);
 /// All above are one set for all tests.
@@ -38,6 +40,7 @@ fn give_back(owner: u32, frames: u32) {
 }
 
 fn count(_owner: u32, part: Part, change: i32) {
+    TOLD.fetch_add(1, Ordering::Relaxed);
     let count = if part == Part::Tables { &TABLES } else { &SHARED };
     count.fetch_add(change.into(), Ordering::Relaxed);
 }
@@ -131,6 +134,42 @@ fn memory_beyond_the_limit_is_refused_to_users_and_not_to_tables() {
         assert_eq!(tables(), 0);
         drop(frames);
         assert!(UFrame::zeroed().is_some());
+    });
+}
+
+#[test]
+fn frames_that_come_to_hand_are_charged_many_at_a_time_to_whom_the_core_works_for() {
+    with_accounts(|_| {
+        owner_is(1);
+        let before = CALLS.load(Ordering::Relaxed);
+        let frames: Vec<_> = (0..640).map(|_| frame()).collect();
+        assert_eq!(has(1), 640);
+        let calls = CALLS.load(Ordering::Relaxed) - before;
+        assert!((1..=12).contains(&calls), "{calls}");
+        drop(frames);
+        assert_eq!(has(1), 0);
+    });
+}
+
+#[test]
+fn a_table_is_charged_once_whoever_pays_for_the_frame_that_it_is_made_of() {
+    with_accounts(|machine| {
+        for (of_frames, of_tables) in [(1, 1), (1, 2), (0, 1), (1, 0)] {
+            // Frames of the first one are at hand.
+            owner_is(of_frames);
+            drop((0..3).map(|_| frame()).collect::<Vec<_>>());
+            owner_is(of_tables);
+            let page = frame();
+            let space = VmSpace::new().expect("there is memory");
+            space.map(BASE, page.clone(), RW, &machine.cx).expect("there is memory");
+            let charged = if of_tables == 0 { 0 } else { 4 };
+            let pages = i64::from(of_tables != 0);
+            assert_eq!(has(1) + has(2), charged + pages, "{of_frames} {of_tables}");
+            assert_eq!(tables(), charged, "{of_frames} {of_tables}");
+            drop(space);
+            drop(page);
+            assert_eq!((has(1) + has(2), tables()), (0, 0));
+        }
     });
 }
 
@@ -229,7 +268,9 @@ fn parts_are_counted_as_often_as_they_change_though_accounts_are_seldom_told() {
         let kept = frame();
         // More often than a stock counts, with one charge in it for all.
         let frames: Vec<_> = (0..5000).map(|_| frame()).collect();
+        let before = TOLD.load(Ordering::Relaxed);
         frames.iter().for_each(UFrame::count_as_shared);
+        assert!(TOLD.load(Ordering::Relaxed) - before <= 10);
         assert_eq!((shared(), has(1)), (5000, 5001));
         for round in 0..5000 {
             kept.count_as_shared();
