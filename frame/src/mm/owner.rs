@@ -400,13 +400,10 @@ pub(super) fn count_shared(record: &Metadata) {
     }
 }
 
-/// A frame that whom this core works for pays for, if that is anybody, is a table from now on.
+/// A frame that has an owner is a table from now on.
 #[inline(always)]
 pub(super) fn count_table(record: &Metadata) {
-    let owner = word(record).load(Ordering::Relaxed);
-    if owner != 0 {
-        count_part(owner, TABLE);
-    }
+    count_part(word(record).load(Ordering::Relaxed), TABLE);
 }
 
 /// A part of what is charged to an owner has changed; a frame's charge keeps its account.

@@ -250,9 +250,9 @@ pub(super) fn take_charged(kind: Kind, purpose: Purpose) -> Option<FrameNumber> 
     Some(claim(frame, record, kind))
 }
 
-/// As [`take`], for a table: whom the core works for goes on paying for the frame, if that does.
+/// As [`take`], for a table: whom the core works for goes on paying for the frame, if that does. Whether it has an owner.
 #[inline]
-pub(super) fn take_for_table() -> Option<FrameNumber> {
+pub(super) fn take_for_table() -> Option<(FrameNumber, bool)> {
     let core = core_local::here();
     let frame = match core.frames.pop() {
         Some(frame) => frame,
@@ -260,10 +260,12 @@ pub(super) fn take_for_table() -> Option<FrameNumber> {
     };
     // SAFETY: as for `take`.
     let record = unsafe { Metadata::of(frame) };
-    if !core.payer.pays_for(record) {
+    let mut is_paid_for = owner::is_any(record);
+    if is_paid_for && !core.payer.pays_for(record) {
         owner::discharge(record);
+        is_paid_for = false;
     }
-    Some(claim(frame, record, Kind::Table))
+    Some((claim(frame, record, Kind::Table), is_paid_for))
 }
 
 /// Charges whom the core works for for a frame that it is about to have; false if it may not have that, which is at hand again then.

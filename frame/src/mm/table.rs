@@ -221,7 +221,8 @@ impl Table {
             core.charge_table(table);
             return Some(table);
         }
-        let table = Table(supply::take_for_table()?);
+        let (frame, is_paid_for) = supply::take_for_table()?;
+        let table = Table(frame);
         // SAFETY: the table is this function's alone.
         unsafe {
             machine::zero_page(machine::frame_pointer(table.0));
@@ -229,7 +230,7 @@ impl Table {
         }
         // SAFETY: a frame in use has a number in range.
         let record = unsafe { Metadata::of(table.0) };
-        if core.payer.pays_for(record) {
+        if is_paid_for {
             owner::count_table(record);
         } else {
             owner::charge_table(record);

@@ -306,9 +306,8 @@ impl Tree<'_> {
     pub fn begin_kill(&self, group: &TempRc<'_, Cgroup>, cx: &impl NoSuspend) -> Result<Kill> {
         let share = group.share().filter(|_| !group.is_removed()).ok_or(Errno::ENODEV)?;
         WAS_KILLED.store(true, Ordering::SeqCst);
-        // First: who begins to end and sees none has begun before that is measured.
-        KILLING.fetch_add(1, Ordering::SeqCst);
         group.begin_measuring(cx);
+        KILLING.fetch_add(1, Ordering::SeqCst);
         group.population.kills.fetch_add(1, Ordering::SeqCst);
         Ok(Kill(share))
     }

@@ -52,6 +52,8 @@ const RELEASED_AT_A_TIME: usize = 64;
 const LEAVES_AT_A_TIME: usize = 32;
 /// So many entries of files that were taken out of the set may stand among those that rang.
 const STALE: usize = 64;
+/// Memory for those that ring is set aside where a set has so many items: what is small is never refused.
+const MANY: usize = 1024;
 
 /// `struct epoll_event`, which has no padding on x86-64.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -241,6 +243,7 @@ impl Epoll {
         let number = match set.free.pop() {
             Some(number) => number,
             None => {
+                set.reserve_one(self.bell.get(), cx)?;
                 set.held.add(Held::EpollItem, 1)?;
                 set.items.len()
             }
@@ -473,6 +476,23 @@ impl Epoll {
 }
 
 impl Set {
+    /// Makes room for one item more, for its number once it is free, and for it among those that rang: who rings cannot be refused.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    fn reserve_one(&mut self, bell: &Bell, cx: &Cx) -> Result<()> {
+        let all = self.items.len() + 1;
+        self.items.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        self.free.try_reserve(all - self.free.len()).map_err(|_| Errno::ENOMEM)?;
+        if all < MANY {
+            return Ok(());
+        }
+        // As many entries again may be of items that are gone: see `forget_stale`.
+        let mut rung = bell.rung.lock(cx);
+        let more = (2 * all + STALE).saturating_sub(rung.len());
+        rung.try_reserve(more).map_err(|_| Errno::ENOMEM)
+    }
+
     /// The number of the item of a descriptor and description.
     fn find(&self, fd: i32, file: WeakRc<OpenFile>) -> Option<usize> {
         let is_it = |number: &usize| matches!(self.items.get(*number), Some(Some(item)) if item.file == file);

@@ -12,7 +12,6 @@ use super::stop::{self, Job};
 use super::thread::ReportedTime;
 use super::user_count::UserCount;
 use super::{JobState, Limits, Name, PROCESSES, Thread, Usage, freezer};
-use crate::cgroup;
 use crate::error::Result;
 use crate::sched::Account;
 use crate::signal::{Action, Actions, Pending, Signal, Work};
@@ -73,7 +72,7 @@ pub struct Process {
     exit_signal: AtomicU32,
     /// `EXITING | status` once its end has begun.
     exit: AtomicU64,
-    /// How long its threads had run then, if a group was being killed.
+    /// How long its threads had run then, if it is in a control group.
     ran_before_exit: AtomicU64,
     life: AtomicU32,
     /// With which status its first thread has exited by itself.
@@ -645,13 +644,13 @@ impl Process {
     pub fn begin_exit(&self, status: u32) -> bool {
         let exiting = EXITING | u64::from(status);
         let is_first = self.exit.compare_exchange(0, exiting, Ordering::AcqRel, Ordering::Acquire).is_ok();
-        if is_first && cgroup::any_is_killed() && self.is_in_group.load(Ordering::Acquire) {
+        if is_first && self.is_in_group.load(Ordering::Acquire) {
             self.ran_before_exit.store(self.cpu_time(), Ordering::Relaxed);
         }
         is_first
     }
 
-    /// For how long its threads have run since its end has begun, if a group was being killed then; else for how long they have run at all. All of them have ended.
+    /// For how long its threads have run since its end has begun; all of them have ended.
     pub(super) fn time_since_exit(&self) -> u64 {
         self.account.time_at_end().saturating_sub(self.ran_before_exit.load(Ordering::Relaxed))
     }

@@ -472,10 +472,14 @@ pub fn cores(task: TaskRef) -> CoreSet {
     task.sched().map(|words| Words(words).cores()).filter(|cores| !cores.is_empty()).unwrap_or_else(all_cores)
 }
 
-/// Changes what a task is, but for where it may run. It takes effect when it is next entered in a queue.
+/// Changes what a task is, but for where it may run. It takes effect when it is next entered in a queue; in a group, which counts it as what it is, at once.
 pub fn set_parameters(task: TaskRef, parameters: Parameters, _cx: &Cx) {
-    if let Some(words) = task.sched() {
-        Words(words).set_parameters(parameters);
+    let Some(words) = task.sched() else { return };
+    Words(words).set_parameters(parameters);
+    if Words(words).group() != 0 {
+        let now = frame::time::now();
+        SCHEDULER.where_it_runs(words, |_, queue| queue.count_running_anew(words, now));
+        enter_anew(task);
     }
 }
 

@@ -286,9 +286,6 @@ impl RunQueue {
         if core::mem::replace(&mut self.plain, Tag::NO_GROUP) == Tag::NO_GROUP {
             return;
         }
-        for Reverse(entry) in self.movable.as_slice() {
-            Words(entry.ready.sched()).count(self.charged.as_ref());
-        }
         // One that gave way waits itself.
         if let Some(running) = self.running.map(Words)
             && running.is_fair_and_no_end()
@@ -297,6 +294,10 @@ impl RunQueue {
         {
             running.count(self.charged.as_ref());
             self.take_counted(running, self.since);
+        }
+        // Behind that: the running one may wait already, if the core has yet to leave it and it was woken. Then it is counted as both.
+        for Reverse(entry) in self.movable.as_slice() {
+            Words(entry.ready.sched()).count(self.charged.as_ref());
         }
     }
 
@@ -793,6 +794,23 @@ impl RunQueue {
             self.push_fair(ready);
         }
         true
+    }
+
+    /// What the task is has changed. If it runs here, and not as one that is plain, it is counted as what it is now from now on.
+    pub fn count_running_anew(&mut self, words: &SchedWords, now: u64) {
+        let is_it = self.running.is_some_and(|running| core::ptr::eq(running, words));
+        let words = Words(words);
+        if !is_it || self.gave_way_at != 0 || self.is_handed_on || self.is_plain(words) && self.since != IN_GROUP {
+            return;
+        }
+        self.charge(now);
+        if self.since == IN_GROUP {
+            self.discount_running(now);
+        }
+        if words.is_fair_and_no_end() {
+            words.count(self.charged.as_ref());
+            self.take_counted(words, now);
+        }
     }
 
     fn find_waiting(&mut self, words: &SchedWords) -> Option<Ready> {

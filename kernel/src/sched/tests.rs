@@ -552,3 +552,26 @@ fn a_task_that_moves_while_its_group_has_the_only_core_to_itself_has_the_others_
     (0..2).for_each(|_| machine.ends(0));
     assert_eq!((group::ready(group.number()), group::ready(other.number())), (0, 0));
 }
+
+#[test]
+fn a_running_task_of_a_group_is_counted_anew_when_it_becomes_another_one() {
+    let mut machine = Machine::new(1);
+    let (group, account) = group_of(0, 100);
+    let (other, others) = group_of(0, 100);
+    let running = machine.spawn_of(Some(&account), Parameters::default());
+    machine.looks(0);
+    machine.spawn_of(Some(&others), Parameters::default());
+    assert_eq!((group::ready(group.number()), group::ready(other.number())), (1024, 1024));
+    let becomes = |machine: &Machine, parameters| {
+        Words(running).set_parameters(parameters);
+        machine.scheduler.cores[0].look(|queue| queue.count_running_anew(running, frame::time::now()));
+        group::ready(group.number())
+    };
+    assert_eq!(becomes(&machine, Parameters { nice: 19, ..Parameters::default() }), 15);
+    assert_eq!(becomes(&machine, Parameters { class: Class::Fifo, priority: 1, ..Parameters::default() }), 0);
+    assert_eq!(becomes(&machine, Parameters::default()), 1024);
+    machine.gives_way(0);
+    assert_eq!((group::ready(group.number()), group::ready(other.number())), (1024, 1024));
+    (0..2).for_each(|_| machine.ends(0));
+    assert_eq!((group::ready(group.number()), group::ready(other.number())), (0, 0));
+}
