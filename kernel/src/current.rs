@@ -177,7 +177,7 @@ impl Current {
         Ok(own.may_trace(&target.credentials.lock(cx), is_dumpable, by))
     }
 
-    /// As [`note_wait`](Caller::note_wait), where the thread waits outside of calls.
+    /// Notes for those who look at the thread where it waits outside of calls.
     pub fn note_wait_outside(&self, cx: &Cx) {
         if let Ok(thread) = self.thread(cx) {
             thread.blocked_call.note_outside(&self.context.registers);
@@ -293,9 +293,14 @@ impl Caller for Current {
     }
 
     #[inline]
-    fn note_wait(&self, cx: &Cx) {
-        if let Ok(thread) = self.thread(cx) {
-            thread.blocked_call.note(&self.context.registers);
+    fn begin_wait(&self, interruption: Interruption, cx: &Cx) -> Result<()> {
+        let thread = self.thread(cx).map_err(|_| Errno::EINTR)?;
+        match signal::deliver::interrupted_thread(&thread, self, interruption, cx) {
+            Some(error) => Err(error),
+            None => {
+                thread.blocked_call.note(&self.context.registers);
+                Ok(())
+            }
         }
     }
 

@@ -13,13 +13,17 @@
 //! - What a device must bring first, such as a page of a file, the step asks for and says [`Stop::Absent`], waker or not. The driver enters the waker with whoever brings it, runs the step
 //!   again, and waits if it says the same. Only a fatal signal ends such a wait, and O_NONBLOCK does not count.
 //! - Where a wait is for so much that even entering the waker takes long, the step says [`Stop::Again`] in between.
+//! - A wait that is ended because the caller is to end, before any of its wakers has, ends without the step being run again, but for one of some hundred.
 //! - It may be run any number of times: whatever it changes before it says `Fault` or `Block` must be as if it had not run (read user memory first,
 //!   write results last, and take back what was created if that last write faults).
+
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use frame::Cx;
 use frame::cpu::PerCore;
 use frame::mm::{Access, Fault};
 use refs::{Gone, SpinLock, Waker, WeakRc};
+use tasks::EndOfWait;
 
 use crate::error::{Errno, Result};
 use crate::time::{self, Timeline};
@@ -47,8 +51,11 @@ pub trait Caller {
     /// As for a wait that such a signal ends.
     fn pause_async(&mut self, cx: &mut Cx, interruption: Interruption) -> Result<()>;
 
-    /// Notes for those who look at the caller where it waits, which it is about to do.
-    fn note_wait(&self, cx: &Cx);
+    /// Notes for those who look at the caller where it waits, which it is about to do; or the error with which the wait ends at once because of a signal.
+    ///
+    /// # Errors
+    /// As [`interrupted`](Self::interrupted) says.
+    fn begin_wait(&self, interruption: Interruption, cx: &Cx) -> Result<()>;
 
     /// The error with which a wait ends now because of a signal, if it must.
     fn interrupted(&self, interruption: Interruption, cx: &Cx) -> Option<Errno>;
@@ -434,11 +441,10 @@ fn complete_slowly_async<C: Caller, T>(
 #[cold]
 #[inline(never)]
 fn park_on_device_async<C: Caller>(cx: &mut Cx, me: &C) -> Result<()> {
-    if let Some(error) = me.interrupted(Interruption::KillOnly, cx) {
+    if let Err(error) = me.begin_wait(Interruption::KillOnly, cx) {
         tasks::finish_wait(cx);
         return Err(error);
     }
-    me.note_wait(cx);
     tasks::park_async(cx);
     // Who was woken before has not suspended, and may have come by here often: what is absent may be long work in pieces.
     tasks::pause_async(cx);
@@ -453,26 +459,46 @@ fn park_async<C: Caller>(
     interruption: Interruption,
     waker: Waker,
 ) -> Result<()> {
-    if let Some(error) = me.interrupted(interruption, cx) {
+    if let Err(error) = me.begin_wait(interruption, cx) {
         tasks::finish_wait(cx);
         return Err(error);
     }
-    me.note_wait(cx);
     let until = match patience {
         Patience::Until(deadline) => Some((Timeline::Boot, deadline)),
         Patience::UntilWall(deadline) => Some((Timeline::Wall, deadline)),
         Patience::None | Patience::Forever => None,
     };
-    if let Some((timeline, deadline)) = until {
+    let end = if let Some((timeline, deadline)) = until {
         if timeline.now() >= deadline {
             tasks::finish_wait(cx);
             return Err(Errno::ETIMEDOUT);
         }
         let alarm = time::wake_at(timeline, deadline, waker, cx);
-        tasks::park_async(cx);
+        let end = tasks::park_async(cx);
         drop(alarm);
+        end
     } else {
-        tasks::park_async(cx);
+        tasks::park_async(cx)
+    };
+    // No wake-up was for it that another would miss: who is to end does not look once more.
+    match end {
+        EndOfWait::Interrupted => interrupted_by_kill(me, interruption, cx).map_or(Ok(()), Err),
+        EndOfWait::Woken => Ok(()),
     }
-    Ok(())
+}
+
+/// How many have been told by [`interrupted_by_kill`] that they are to end.
+static KILLED: AtomicU32 = AtomicU32::new(0);
+
+/// One of so many who are to end looks once more, as if it went on: so it enters its waker anew, and what it waits for throws out those of waits that are over. Else they would stay there until that
+/// ends, and be very many. A prime number: many may wait for few things in turn.
+const LOOKS_AGAIN: u32 = 251;
+
+/// The error with which a wait ends now because the caller is to end.
+fn interrupted_by_kill<C: Caller>(me: &C, interruption: Interruption, cx: &Cx) -> Option<Errno> {
+    me.interrupted(Interruption::KillOnly, cx)?;
+    if KILLED.fetch_add(1, Ordering::Relaxed) % LOOKS_AGAIN == 0 {
+        return None;
+    }
+    me.interrupted(interruption, cx)
 }

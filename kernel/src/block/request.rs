@@ -159,7 +159,7 @@ pub fn wait_async<T>(cx: &mut Cx, mut step: impl FnMut(Option<Waker>, &Cx) -> St
             };
         }
         match outcome {
-            Err(Stop::BlockOnDevice | Stop::Block) => tasks::park_async(cx),
+            Err(Stop::BlockOnDevice | Stop::Block) => _ = tasks::park_async(cx),
             other => {
                 tasks::finish_wait(cx);
                 return match other {

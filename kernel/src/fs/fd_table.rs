@@ -271,8 +271,10 @@ impl FileTable {
 
     /// Gives up a share in a table. If it was the last, all its descriptors are closed that somebody else may see closed, one after the other, and others have their turn in
     /// between. The rest, if it is much, is [left](super::table_remains).
-    pub fn leave_async(cx: &mut Cx, share: StrongRc<FileTable>, why: Leaving) {
+    #[inline(always)]
+    pub fn leave_async(cx: &mut Cx, share: StrongRc<FileTable>, why: impl FnOnce(&Cx) -> Leaving) {
         share.destroy_unseen_async(cx, |table, cx| {
+            let why = why(cx);
             let mut pace = Pace::new(why);
             let mut at = 0;
             loop {

@@ -40,8 +40,11 @@ pub fn wait_async(
     }
     let mut place: Option<Waiter> = None;
     let result = complete_async(cx, me, patience, |cx, me, waker| {
-        if place.as_ref().is_some_and(Waiter::was_woken) {
-            return Ok(());
+        if let Some(waiter) = place.take() {
+            place = waiter.leave_if_woken();
+            if place.is_none() {
+                return Ok(());
+            }
         }
         // The word is looked at once, when the queue can be entered.
         let Some(waker) = waker else { return Err(Stop::Block) };

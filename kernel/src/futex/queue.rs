@@ -77,7 +77,7 @@ impl Table {
 struct WaitTable {
     slots: Vec<Slot>,
     /// The first slot that nobody has; the others follow by `next`.
-    free: u32,
+    first_free: u32,
     in_use: usize,
     /// The first waiter of the first queue in each bucket; the other queues follow by `next_queue`.
     buckets: [u32; 1 << BUCKET_BITS],
@@ -107,8 +107,9 @@ struct Slot {
     next: u32,
     /// Of the first in a queue: the last one.
     last: u32,
-    /// Of the first in a queue: the first in the next queue of the same bucket.
+    /// Of the first in a queue: the first in the next queue of the same bucket, and in the one before.
     next_queue: u32,
+    previous_queue: u32,
 }
 
 /// A place in a queue: in which table, and the slot. Whoever has one must [`leave`](Waiter::leave) it.
@@ -177,9 +178,18 @@ impl Waiter {
         looked.map(|_| None)
     }
 
-    /// Whether the waiter was woken.
-    pub fn was_woken(&self) -> bool {
-        self.0.state.with(|state| state.slots[self.1 as usize].key.is_none())
+    /// Waits no longer if the waiter was woken; else it is given back.
+    #[must_use]
+    pub fn leave_if_woken(self) -> Option<Self> {
+        let Waiter(table, number) = self;
+        let is_woken = table.state.with(|state| {
+            let is_woken = state.slots[number as usize].key.is_none();
+            if is_woken {
+                state.free(number);
+            }
+            is_woken
+        });
+        (!is_woken).then_some(self)
     }
 
     /// Goes on waiting, in another wait of the task; false if it was woken.
@@ -200,13 +210,7 @@ impl Waiter {
                 state.take_out(WaitTable::bucket(key), key, number);
                 table.waiting.change(key, -1);
             }
-            state.slots[number as usize].next = state.free;
-            state.free = number;
-            state.in_use -= 1;
-            if state.in_use == 0 && state.slots.len() > KEPT {
-                state.slots = Vec::new();
-                state.free = NONE;
-            }
+            state.free(number);
             key.is_none()
         })
     }
@@ -214,17 +218,18 @@ impl Waiter {
 
 impl WaitTable {
     const fn new() -> Self {
-        WaitTable { slots: Vec::new(), free: NONE, in_use: 0, buckets: [NONE; 1 << BUCKET_BITS], last_entry: 0 }
+        WaitTable { slots: Vec::new(), first_free: NONE, in_use: 0, buckets: [NONE; 1 << BUCKET_BITS], last_entry: 0 }
     }
 
     /// Takes a slot and enters it behind all others; its number.
     fn enter(&mut self, key: Key, mask: u32, waker: Waker) -> u32 {
-        let slot =
-            Slot { key: Some(key), mask, waker, entry: 0, previous: NONE, next: NONE, last: NONE, next_queue: NONE };
-        let number = self.free;
+        let (entry, last) = (0, NONE);
+        let (previous, next, previous_queue, next_queue) = (NONE, NONE, NONE, NONE);
+        let slot = Slot { key: Some(key), mask, waker, entry, previous, next, last, next_queue, previous_queue };
+        let number = self.first_free;
         let number = match self.slots.get_mut(number as usize) {
             Some(free) => {
-                self.free = free.next;
+                self.first_free = free.next;
                 *free = slot;
                 number
             }
@@ -236,6 +241,18 @@ impl WaitTable {
         self.in_use += 1;
         self.append(key, number);
         number
+    }
+
+    /// Nobody has the slot any more, which is in no queue.
+    #[inline(always)]
+    fn free(&mut self, number: u32) {
+        self.slots[number as usize].next = self.first_free;
+        self.first_free = number;
+        self.in_use -= 1;
+        if self.in_use == 0 && self.slots.len() > KEPT {
+            self.slots = Vec::new();
+            self.first_free = NONE;
+        }
     }
 
     /// In which bucket the queue of a futex is.
@@ -283,21 +300,19 @@ impl WaitTable {
 
     /// Has a queue begin with `next` instead of `first`; if that is `NONE` the queue is no longer there.
     fn begin_with(&mut self, bucket: usize, first: u32, next: u32) {
-        let Slot { last, next_queue, .. } = self.slots[first as usize];
-        let instead = match self.slots.get_mut(next as usize) {
+        let Slot { last, previous_queue, next_queue, .. } = self.slots[first as usize];
+        let (instead, before_next) = match self.slots.get_mut(next as usize) {
             Some(slot) => {
-                (slot.previous, slot.last, slot.next_queue) = (NONE, last, next_queue);
-                next
+                (slot.previous, slot.last) = (NONE, last);
+                (slot.previous_queue, slot.next_queue) = (previous_queue, next_queue);
+                (next, next)
             }
-            None => next_queue,
+            None => (next_queue, previous_queue),
         };
-        let (mut before, mut at) = (NONE, self.buckets[bucket]);
-        while at != first
-            && let Some(slot) = self.slots.get(at as usize)
-        {
-            before = core::mem::replace(&mut at, slot.next_queue);
+        if let Some(slot) = self.slots.get_mut(next_queue as usize) {
+            slot.previous_queue = before_next;
         }
-        match self.slots.get_mut(before as usize) {
+        match self.slots.get_mut(previous_queue as usize) {
             Some(slot) => slot.next_queue = instead,
             None => self.buckets[bucket] = instead,
         }
@@ -334,9 +349,13 @@ impl WaitTable {
         self.slots[last as usize].next = NONE;
         let head = self.first(bucket, key);
         let Some(head) = self.slots.get_mut(head as usize) else {
+            let behind = core::mem::replace(&mut self.buckets[bucket], first);
             let slot = &mut self.slots[first as usize];
             (slot.previous, slot.last) = (NONE, last);
-            slot.next_queue = core::mem::replace(&mut self.buckets[bucket], first);
+            (slot.previous_queue, slot.next_queue) = (NONE, behind);
+            if let Some(behind) = self.slots.get_mut(behind as usize) {
+                behind.previous_queue = first;
+            }
             return;
         };
         let before = core::mem::replace(&mut head.last, last);
@@ -441,4 +460,68 @@ fn each(count: usize, progress: &mut Progress, reach: impl Fn(&mut Progress) -> 
 pub(super) fn wake_one(key: Key) {
     // One is reached without a pause.
     let _ = wake(key, 1, ANY, &mut Progress::default());
+}
+
+#[cfg(test)]
+mod tests {
+    use refs::WakeSlot;
+
+    use super::*;
+
+    static SLOT: WakeSlot = WakeSlot::new(|_| {});
+
+    const KEYS: usize = 7;
+
+    fn key(number: usize) -> Key {
+        // The multiplier is 0 here: all are in one bucket.
+        Key::Private(0, 4 * number)
+    }
+
+    #[test]
+    fn whoever_comes_moves_and_leaves_each_queue_keeps_its_order() {
+        let mut table = WaitTable::new();
+        let mut model = [const { Vec::<u32>::new() }; KEYS];
+        let mut state = 1_u64;
+        let mut next = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..20_000 {
+            let (from, to) = (next(KEYS), next(KEYS));
+            match next(4) {
+                0 | 1 => model[from].push(table.enter(key(from), ANY, SLOT.prepare())),
+                2 if !model[from].is_empty() => {
+                    let at = next(model[from].len());
+                    let number = model[from].remove(at);
+                    table.take_out(WaitTable::bucket(key(from)), key(from), number);
+                    table.free(number);
+                }
+                2 => {
+                    let moved = table.move_first(key(from), key(to), 3, &mut Progress::default());
+                    assert_eq!(moved, 0);
+                }
+                _ if from != to => {
+                    let count = model[from].len().min(1 + next(3));
+                    let moved = table.move_first(key(from), key(to), count, &mut Progress::default());
+                    assert_eq!(moved, count);
+                    let first: Vec<u32> = model[from].drain(..count).collect();
+                    model[to].extend(first);
+                }
+                _ => {
+                    let taken = table.take_first(key(from), ANY, &mut Progress::default());
+                    let expected = (!model[from].is_empty()).then(|| model[from].remove(0));
+                    assert_eq!(taken, expected);
+                    taken.into_iter().for_each(|number| table.free(number));
+                }
+            }
+        }
+        for (number, queue) in model.iter().enumerate() {
+            for expected in queue {
+                let taken = table.take_first(key(number), ANY, &mut Progress::default());
+                assert_eq!(taken, Some(*expected));
+                table.free(*expected);
+            }
+        }
+        assert!(table.buckets.iter().all(|first| *first == NONE) && table.in_use == 0);
+    }
 }

@@ -87,12 +87,15 @@ pub fn start(clocks: UFrame) {
     account::start();
 }
 
+/// For so many more threads, or fewer, [`keep_stacks`] keeps other memory.
+pub const STACKS_AT_A_TIME: usize = 8;
+
 /// Keeps memory aside for the kernel stacks of so many threads. A thread takes a stack only when it blocks in the kernel, but then it must get
 /// one: those that wait for memory could not be left otherwise, and nobody could run to give any back.
 pub fn keep_stacks(threads: usize) {
     const FRAMES: usize = frame::KERNEL_STACK_BYTES / frame::mm::PAGE_SIZE + 1;
     // All calls read what is written here: not each fork and end of a thread changes it.
-    let threads = threads.next_multiple_of(8);
+    let threads = threads.next_multiple_of(STACKS_AT_A_TIME);
     let total = frame::mm::frame_count();
     let kept = reserve(total) + threads.saturating_mul(FRAMES).min(total / 4);
     if KEPT.load(Ordering::Relaxed) != kept {

@@ -83,16 +83,19 @@ impl Class {
     fn give(&mut self, mut slots: HeapSlots) {
         let capacity = slots.class().capacity();
         while let Some((slab, out)) = slots.put_back() {
-            if out.before == capacity {
+            let was_full = out.before == capacity;
+            if out.now == 0 && self.empty > 0 {
+                if !was_full {
+                    self.unlink(slab);
+                }
+                slab.destroy();
+                continue;
+            }
+            if was_full {
                 self.link(slab);
             }
             if out.now == 0 {
-                if self.empty > 0 {
-                    self.unlink(slab);
-                    slab.destroy();
-                } else {
-                    self.empty += 1;
-                }
+                self.empty += 1;
             }
         }
     }

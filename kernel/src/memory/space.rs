@@ -216,7 +216,7 @@ impl AddressSpace {
     /// Nothing is mapped there, the program may not read it, or it lies behind the end of the file.
     pub fn shared_object(&self, address: usize, cx: &Cx) -> core::result::Result<Option<(u64, u64)>, BadAccess> {
         let layout = self.layout.lock(cx);
-        let vma = layout.vmas().find(address).ok_or(BadAccess::NotMapped)?;
+        let vma = layout.vmas().find_again(address).ok_or(BadAccess::NotMapped)?;
         if vma.prot.is_empty() {
             return Err(BadAccess::NotAllowed);
         }

@@ -13,6 +13,7 @@ mod gaps;
 
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use frame::mm::PAGE_SIZE;
 
@@ -50,6 +51,8 @@ pub struct VmaMap<B> {
     last_search: LastSearch,
     /// Where in the only chunk a VMA was entered last, or room for one was found: what comes next is often there.
     last_index: usize,
+    /// Where in the first chunk that VMA was in which somebody looked [again and again](VmaMap::find_again).
+    found: AtomicUsize,
 }
 
 /// Where a VMA stands. The position behind the last is that of no VMA.
@@ -69,6 +72,7 @@ impl<B> Default for VmaMap<B> {
             most_objects: usize::MAX,
             last_search: LastSearch::NONE,
             last_index: 0,
+            found: AtomicUsize::new(0),
         }
     }
 }
@@ -172,6 +176,22 @@ impl<B: Mergeable> VmaMap<B> {
     #[inline(always)]
     pub fn find(&self, address: usize) -> Option<&Vma<B>> {
         self.at(self.position(address)).filter(|vma| vma.start <= address)
+    }
+
+    /// As [`find`](Self::find), quickly if it is where this was asked last: for who asks for one address after the other.
+    #[inline(always)]
+    pub fn find_again(&self, address: usize) -> Option<&Vma<B>> {
+        let at = Position { chunk: 0, index: self.found.load(Relaxed) };
+        if let Some(vma) = self.at(at)
+            && (vma.start..vma.end).contains(&address)
+        {
+            return Some(vma);
+        }
+        let at = self.position(address);
+        if at.chunk == 0 {
+            self.found.store(at.index, Relaxed);
+        }
+        self.at(at).filter(|vma| vma.start <= address)
     }
 
     /// The first VMA that ends behind `address`: the one there, or the next above.

@@ -49,26 +49,22 @@ struct Owed {
 }
 
 fn take_owed(me: &Current, cx: &Cx) -> Result<Owed> {
-    let (thread, process) = (me.thread(cx)?, me.process(cx)?);
-    let mut robust_list = thread.robust_list.swap(0, Ordering::Relaxed);
-    if robust_list != 0 && process.is_exiting() && !me.space(cx)?.is_seen_by_others(cx) {
-        // Whoever waits for one of its futexes ends as well.
-        robust_list = 0;
+    let (thread, process, space) = (me.thread(cx)?, me.process(cx)?, me.space(cx)?);
+    let robust_list = thread.robust_list.swap(0, Ordering::Relaxed);
+    if process.is_exiting() && !space.is_seen_by_others(cx) {
+        // Whoever waits for one of its futexes, or for its end, ends as well.
+        return Ok(Owed { tid: thread.tid(), robust_list: 0, is_charged: false, word: None });
     }
     let is_charged = robust_list != 0 && !process.payer(cx).is_nobody();
-    let is_owed = sees_cleared_tid(me, &thread, &process, cx);
     let address = thread.clear_tid.swap(0, Ordering::Relaxed);
-    Ok(Owed { tid: thread.tid(), robust_list, is_charged, word: is_owed.then(|| UserInOut::<u32>::new(address)) })
+    let word = sees_cleared_tid(address, &thread, &process, &space, cx).then(|| UserInOut::<u32>::new(address));
+    Ok(Owed { tid: thread.tid(), robust_list, is_charged, word })
 }
 
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
 pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
-    // For one thread of several others may wait until it has let go of what they share.
-    if me.process(cx).is_ok_and(|process| process.is_exiting()) {
-        sched::work_at_ends(tasks::current(cx));
-    }
-    // What one thread leaves behind, no other is to see that runs on.
-    while me.process(cx).is_ok_and(|process| is_to_tell_others(&process, cx)) {
+    // What one thread leaves behind, no other is to see that runs on. And for one thread of several others may wait until it has let go of what they share.
+    while me.process(cx).is_ok_and(|process| process.is_exiting() && is_to_tell_others(&process, cx)) {
         sched::pause_in_end_async(cx);
     }
     release_futexes_async(cx, me);
@@ -76,8 +72,9 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     sched::work_at_ends(tasks::current(cx));
     // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.
     if let Some(files) = held.files {
-        let is_killed = me.process(cx).is_ok_and(|process| process.was_told(cx));
-        FileTable::leave_async(cx, files, if is_killed { Leaving::InKill } else { Leaving::InOrder });
+        let process = &me.process;
+        let is_killed = |cx: &Cx| process.upgrade(cx).is_ok_and(|process| process.was_told(cx));
+        FileTable::leave_async(cx, files, |cx| if is_killed(cx) { Leaving::InKill } else { Leaving::InOrder });
     }
     if let Some(space) = held.space {
         AddressSpace::give_up_async(space, cx);
@@ -91,7 +88,10 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
         thread.get(cx).count.end();
         thread.destroy_unseen(cx, |_| true);
     }
-    crate::memory::keep_stacks(THREADS.len());
+    let threads = THREADS.len();
+    if threads.is_multiple_of(crate::memory::STACKS_AT_A_TIME) {
+        crate::memory::keep_stacks(threads);
+    }
     // What ends with the thread was its process's and its group's work. Behind that the process may go, and its account with it.
     sched::leave_account(cx);
     let is_last = me.process(cx).is_ok_and(|process| {
@@ -116,9 +116,10 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
 /// How many threads of a process that ends are told so before others may have their turn.
 const TOLD_AT_A_TIME: usize = 256;
 
-/// Tells some more threads that their process ends; whether there may be others. While one of them writes a core file, that one is not told.
+/// The calling thread works at an end, and tells some more threads that their process ends; whether there may be others. While one of them writes a core file, that one is not told.
 fn is_to_tell_others(process: &Process, cx: &Cx) -> bool {
-    process.is_exiting() && !process.is_dumping() && !process.tell_ending(TOLD_AT_A_TIME, cx)
+    sched::work_at_ends(tasks::current(cx));
+    !process.is_dumping() && !process.tell_ending(TOLD_AT_A_TIME, cx)
 }
 
 /// What a thread had shares in.
@@ -133,10 +134,8 @@ struct Held {
 fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
     freezer::note_end(&process, &thread, cx);
-    let counts = thread.counts(cx);
+    let counts = thread.counts_of(tasks::current(cx));
     process.usage.lock(cx).add(&counts);
-    *process.last_name.lock(cx) = thread.name(cx);
-    process.last_uid.store(thread.credentials.lock(cx).users().real.number(), Ordering::Relaxed);
     if thread.tid() == process.pid {
         process.leader_status.store(thread.exit_status.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -160,19 +159,16 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
 
 /// Whether the calling thread has a word to clear for others, who see its memory.
 pub(super) fn owes_clear_tid(me: &Current, cx: &Cx) -> bool {
-    let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) else { return false };
-    sees_cleared_tid(me, &thread, &process, cx)
+    let (Ok(thread), Ok(process), Ok(space)) = (me.thread(cx), me.process(cx), me.space(cx)) else { return false };
+    sees_cleared_tid(thread.clear_tid.load(Ordering::Relaxed), &thread, &process, &space, cx)
 }
 
-/// Whether anybody sees that the calling thread's word of CLONE_CHILD_CLEARTID is cleared. Where the process ends, nobody of it does.
-fn sees_cleared_tid(me: &Current, thread: &Thread, process: &Process, cx: &Cx) -> bool {
-    let address = thread.clear_tid.load(Ordering::Relaxed);
-    if address == 0 || thread.space.lock(cx).as_ref().is_none_or(|space| space.owners() == 1) {
-        return false;
-    }
-    let sees_word =
-        |space: TempRc<'_, AddressSpace>| space.is_lent() || matches!(space.shared_object(address, cx), Ok(Some(_)));
-    !process.is_exiting() || me.space(cx).is_ok_and(sees_word)
+/// Whether anybody sees that the word of CLONE_CHILD_CLEARTID of the calling thread, which is at `address`, is cleared. Where the process ends, nobody of it does.
+fn sees_cleared_tid(address: usize, thread: &Thread, process: &Process, space: &AddressSpace, cx: &Cx) -> bool {
+    let may_have_others = process.unfinished_threads() > 1 || space.is_lent();
+    let do_others_see = || space.is_lent() || matches!(space.shared_object(address, cx), Ok(Some(_)));
+    let has_others = || thread.space.lock(cx).as_ref().is_some_and(|space| space.owners() > 1);
+    address != 0 && may_have_others && (!process.is_exiting() || do_others_see()) && has_others()
 }
 
 /// The process has no threads any more.
@@ -188,15 +184,16 @@ fn begin_end_of_process(process: &Process, cx: &Cx) {
 
 /// The process has neither threads nor children any more: its parent learns of it.
 fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
+    let parent = process.parent(cx);
     let connects =
-        |parent: TempRc<'_, Process>| parent.group() != process.group() && parent.session() == process.session();
-    let may_orphan = process.parent(cx).is_some_and(connects);
+        |parent: &TempRc<'_, Process>| parent.group() != process.group() && parent.session() == process.session();
+    let may_orphan = parent.as_ref().is_some_and(connects);
     if may_orphan {
         hang_up_if_orphaned(process.group(), Some(process), cx);
     }
     process.timers.stop(process, cx);
     let (code, value) = process.exit_status().si_code_and_status();
-    let told = process.with_parent(cx, |parent, children| {
+    let told = process.with_parent_as_known(parent, cx, |parent, children| {
         let abandoned =
             process.exit_signal() == Some(Signal::CHLD) && parent.action(Signal::CHLD, cx).abandons_children();
         // Whom nobody waits for is never seen as a zombie: wait(2) on another core would find it.
@@ -204,14 +201,11 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
         children.has_changed(process);
         (abandoned, Told::new(parent, process, code, value, cx))
     });
-    let abandoned = match told {
-        Some((abandoned, told)) => {
-            told.finish(cx);
-            abandoned
-        }
+    let (abandoned, parent) = match told {
+        Some((abandoned, told)) => (abandoned, Some(told.finish(cx))),
         None => {
             process.set_life(Life::Reaped);
-            true
+            (true, None)
         }
     };
     process.ended.wake_all();
@@ -222,7 +216,8 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
     if abandoned {
         remove(process, cx);
     }
-    if let Some(parent) = process.parent(cx) {
+    if let Some(parent) = parent {
+        // Who has taken it in since then was woken for that.
         parent.child_changed.wake_all();
     }
 }
@@ -433,7 +428,7 @@ impl<'cx> Told<'cx> {
             let action: Action = parent.action(signal, cx);
             if ended || !action.has(abi::SA_NOCLDSTOP) {
                 let uid = child.uid(cx);
-                let (user, system) = child.times(cx);
+                let (user, system) = if ended { child.times_at_end(cx) } else { child.times(cx) };
                 let ticks = |nanos: u64| nanos / NANOSECONDS_PER_TICK;
                 let info = Info::child(signal, code, child.pid, uid, value, ticks(user), ticks(system));
                 // SIGCHLD coalesces, and a full queue of another signal is the parent's own.
@@ -443,12 +438,13 @@ impl<'cx> Told<'cx> {
         Told { parent: parent.clone(), continuation }
     }
 
-    /// Once the parent's children are unlocked: a parent that goes on tells its own parent of that.
+    /// Once the parent's children are unlocked: a parent that goes on tells its own parent of that. Gives the parent back.
     #[inline(always)]
-    fn finish(self, cx: &impl NoSuspend) {
+    fn finish(self, cx: &impl NoSuspend) -> TempRc<'cx, Process> {
         if let Some(continuation) = self.continuation {
             continuation.finish(&self.parent, cx);
         }
+        self.parent
     }
 }
 

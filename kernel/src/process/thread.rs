@@ -293,7 +293,13 @@ impl Thread {
 
     /// What it has used so far but for time.
     pub(super) fn counts(&self, cx: &impl NoSuspend) -> Usage {
-        let (voluntary, involuntary) = self.task(cx).map_or((0, 0), sched::switches);
+        self.task(cx).map_or(Usage::default(), |task| self.counts_of(task))
+    }
+
+    /// As [`counts`](Self::counts), by who knows the task that runs it.
+    #[inline(always)]
+    pub(super) fn counts_of(&self, task: TaskRef) -> Usage {
+        let (voluntary, involuntary) = sched::switches(task);
         Usage {
             minor_faults: self.minor_faults.load(Ordering::Relaxed),
             voluntary_switches: voluntary.into(),

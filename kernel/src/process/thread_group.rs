@@ -6,7 +6,7 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, UnseenRc, WaitList, Waker, WeakRc};
 
 use super::login::Login;
-use super::members::{Cursor, MOVED_AT_ONCE, Members, TicketCell, TicketSet};
+use super::members::{CHUNK, Cursor, MOVED_AT_ONCE, Members, TicketCell, TicketSet};
 use super::membership::{Membership, NewMember};
 use super::stop::{self, Job};
 use super::thread::ReportedTime;
@@ -308,12 +308,24 @@ impl Process {
         cx: &'cx impl NoSuspend,
         f: impl FnOnce(&TempRc<'cx, Process>, &mut Children) -> R,
     ) -> Option<R> {
+        self.with_parent_as_known(self.parent(cx), cx, f)
+    }
+
+    /// As [`with_parent`](Self::with_parent), by who has looked for its parent, which may be another meanwhile.
+    pub(super) fn with_parent_as_known<'cx, R>(
+        &self,
+        mut known: Option<TempRc<'cx, Process>>,
+        cx: &'cx impl NoSuspend,
+        f: impl FnOnce(&TempRc<'cx, Process>, &mut Children) -> R,
+    ) -> Option<R> {
         loop {
-            let parent = self.parent(cx)?;
+            let parent = known?;
             let mut children = parent.children.lock(cx);
             if self.parent_pid() == parent.pid {
                 return Some(f(&parent, &mut children));
             }
+            drop(children);
+            known = self.parent(cx);
         }
     }
 
@@ -480,7 +492,7 @@ impl Process {
         let mut told = self.told_to_end.lock(cx);
         let mut left = count;
         while left > 0 {
-            match threads.some_next(&mut told, tell) {
+            match threads.some_next(&mut told, CHUNK, tell) {
                 0 => {
                     self.are_told_to_end.store(true, Ordering::Release);
                     return true;
@@ -492,22 +504,25 @@ impl Process {
     }
 
     /// Wakes some more of its threads, which have to end. Those that have ended wake others: to wake many takes long.
+    #[inline(always)]
     pub fn wake_ending(&self, cx: &impl NoSuspend) {
-        if self.are_woken_to_end.load(Ordering::Acquire) {
-            return;
+        if !self.are_woken_to_end.load(Ordering::Acquire) {
+            self.wake_some_ending(cx);
         }
+    }
+
+    #[inline(never)]
+    fn wake_some_ending(&self, cx: &impl NoSuspend) {
         let mut next = [None; WOKEN_AT_A_TIME];
         let mut count = 0;
+        let find = |thread| {
+            next[count] = Some(thread);
+            count += 1;
+        };
         {
             let threads = self.threads.lock(cx);
-            let mut woken = self.woken_to_end.lock(cx);
-            for place in &mut next {
-                *place = threads.next(&mut woken);
-                if place.is_none() {
-                    self.are_woken_to_end.store(true, Ordering::Release);
-                    break;
-                }
-                count += 1;
+            if threads.some_next(&mut self.woken_to_end.lock(cx), WOKEN_AT_A_TIME, find) == 0 {
+                self.are_woken_to_end.store(true, Ordering::Release);
             }
         }
         for thread in next[..count].iter().flatten() {
@@ -600,10 +615,14 @@ impl Process {
         self.is_executing.store(false, Ordering::Release);
     }
 
-    /// Takes a thread out that exits; how many are left.
+    /// Takes a thread out that exits; how many are left. Of the last one its name and user stay.
     pub(super) fn remove_thread(&self, thread: &Thread, cx: &impl NoSuspend) -> usize {
         let left = {
             let mut threads = self.threads.lock(cx);
+            if threads.len() == 1 {
+                *self.last_name.lock(cx) = thread.name(cx);
+                self.last_uid.store(thread.credentials.lock(cx).users().real.number(), Ordering::Relaxed);
+            }
             threads.leave(thread.in_process.get());
             threads.len()
         };

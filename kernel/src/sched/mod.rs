@@ -207,9 +207,8 @@ impl Scheduler {
         if why != Why::New {
             words.count_switch(why == Why::Yielded);
         }
-        // One look at the clock is enough for all that one more ready task changes.
-        let now = frame::time::now();
         if why == Why::Yielded {
+            let now = frame::time::now();
             // Who gives way leaves a core that looks for another task anyway.
             return self.cores[0].look(|queue| {
                 if queue.is_plain(words) {
@@ -219,6 +218,11 @@ impl Scheduler {
                 }
             });
         }
+        if words.is_fair_end() {
+            return self.enter_end_alone(ready, why);
+        }
+        // One look at the clock is enough for all that one more ready task changes.
+        let now = frame::time::now();
         let gives_way = self.cores[0].look(|queue| {
             if !queue.is_plain(words) {
                 return self.enter_special_alone(queue, ready, why, now);
@@ -230,6 +234,21 @@ impl Scheduler {
         give_way(gives_way, now);
     }
 
+    /// Enters a fair task that works at ends, and was not running.
+    #[inline(never)]
+    fn enter_end_alone(&self, ready: Ready, why: Why) {
+        let (gives_way, now) = self.cores[0].look(|queue| {
+            if queue.has_ends() {
+                // What runs was told when the first of them came.
+                queue.push_end(ready);
+                return (GivesWay::No, 0);
+            }
+            let now = frame::time::now();
+            (self.enter_special_alone(queue, ready, why, now), now)
+        });
+        give_way(gives_way, now);
+    }
+
     /// Enters what is not plain: a task that shares the core with others by the weights of groups, mostly. Nothing gives way to one that has yielded.
     #[inline(never)]
     fn enter_special_alone(&self, queue: &mut RunQueue, ready: Ready, why: Why, now: u64) -> GivesWay {
@@ -237,7 +256,7 @@ impl Scheduler {
         if words.is_real_time() {
             self.enter_real_time_alone(queue, ready, why, now)
         } else if words.works_at_ends() {
-            enter_end_alone(queue, ready, why, now)
+            enter_first_end_alone(queue, ready, why, now)
         } else if why == Why::Yielded {
             queue.give_way_in_group(ready, now);
             GivesWay::No
@@ -299,23 +318,30 @@ impl Scheduler {
         worker: &'static Worker,
         now: u64,
     ) -> Option<(Ready, Option<u64>)> {
-        queue.leave_end();
-        queue.look_for_another(worker);
-        let ready = self.real_time.pop_before(None).or_else(|| queue.pop_beside_ends())?;
-        let slice = queue.begin(&ready, now, &self.real_time);
+        let next_end = if self.real_time.highest() == 0 { queue.next_end(worker) } else { None };
+        let (ready, slice) = match next_end {
+            Some(ready) => {
+                let slice = queue.begin_next_end(&ready, now, &self.real_time);
+                (ready, slice)
+            }
+            None => {
+                queue.leave_end();
+                queue.look_for_another(worker);
+                let ready = self.real_time.pop_before(None).or_else(|| queue.pop_beside_ends())?;
+                let slice = queue.begin(&ready, now, &self.real_time);
+                (ready, slice)
+            }
+        };
         Some((ready, slice.map(|slice| now + slice)))
     }
 }
 
-/// On a machine with one core: enters a fair task that works at ends.
+/// On a machine with one core: enters a fair task that works at ends, which was running, or the first one that waits.
 #[inline(never)]
-fn enter_end_alone(queue: &mut RunQueue, ready: Ready, why: Why, now: u64) -> GivesWay {
+fn enter_first_end_alone(queue: &mut RunQueue, ready: Ready, why: Why, now: u64) -> GivesWay {
     let words = Words(ready.sched());
     if why == Why::Yielded {
         queue.give_way_to_ends(ready, now);
-    } else if queue.has_ends() {
-        // What runs was told when the first of them came.
-        queue.push_end(ready);
     } else {
         queue.least(why, now);
         queue.push_end(ready);
@@ -566,11 +592,14 @@ pub fn waits_until(account: &Account, waker: Option<Waker>, cx: &Cx) -> Option<u
 
 /// The calling task leaves its process: what it runs from now on is charged to no account, and the frames that it takes to nobody.
 pub fn leave_account(cx: &Cx) {
-    own_cpu_time(cx);
-    if let Some(words) = tasks::current(cx).sched().map(Words) {
-        words.set_account(None);
-        frame::mm::work_for(words.payer());
-    }
+    let now = frame::time::now();
+    SCHEDULER.cores[frame::cpu::current(cx)].look(|queue| {
+        queue.charge_time(now);
+        if let Some(words) = queue.running.map(Words) {
+            words.set_account(None);
+        }
+    });
+    frame::mm::work_for(&frame::mm::NOBODY);
 }
 
 /// From now on a task works at the end of something that others do not wait for: of its own process, or of a group. All such tasks of a core together have the share of one with nice

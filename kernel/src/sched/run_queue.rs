@@ -706,6 +706,31 @@ impl RunQueue {
         self.bound.push(Reverse(Entry { turn, ready }));
     }
 
+    /// The next task that works at ends, where the core has left one, no other fair task waits, and there is one core: of very many that end, nearly each.
+    #[inline(always)]
+    pub fn next_end(&mut self, worker: &'static Worker) -> Option<Ready> {
+        let left = self.running.filter(|_| self.runs_end && self.movable.is_empty())?;
+        let next = self.ends.pop_front()?;
+        self.ends_time = self.time_of(Words(left));
+        self.worker = Some(worker);
+        Some(next)
+    }
+
+    /// The core runs the [next end](Self::next_end) from now on; for how long before another has its turn.
+    #[inline(always)]
+    pub fn begin_next_end(&mut self, ready: &Ready, now: u64, real_time: &RealTime) -> Option<u64> {
+        let words = self.begin_running(ready, now);
+        if !words.is_fair_end() || words.is_counted() {
+            // It is something else meanwhile.
+            return self.begin_otherwise(words, now, real_time);
+        }
+        self.end_began = words.cpu_time();
+        self.floor = self.floor.max(self.ends_time);
+        let slice = (!self.ends.is_empty()).then_some(ENDS_SLICE);
+        self.slice = if slice.is_some() { Slice::Short } else { Slice::Unknown };
+        slice
+    }
+
     /// The fair task whose turn it is beside those that work at ends, on a machine with one core.
     #[inline(never)]
     pub fn pop_beside_ends(&mut self) -> Option<Ready> {

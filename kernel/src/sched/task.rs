@@ -194,6 +194,12 @@ impl Words<'_> {
         self.word(KIND).load(Relaxed) & WORKS_AT_ENDS != 0
     }
 
+    /// Whether it is a fair task that works at ends.
+    #[inline(always)]
+    pub fn is_fair_end(self) -> bool {
+        self.word(KIND).load(Relaxed) & (PRIORITY | WORKS_AT_ENDS) == WORKS_AT_ENDS
+    }
+
     pub fn set_works_at_ends(self, does: bool) {
         if does {
             self.word(KIND).fetch_or(WORKS_AT_ENDS, Relaxed);
@@ -304,6 +310,12 @@ impl Words<'_> {
             self.set_counted(Counted::NOTHING);
         }
         counted
+    }
+
+    /// Whether it is counted in its group, as what waits.
+    #[inline(always)]
+    pub fn is_counted(self) -> bool {
+        !self.counted().is_nothing()
     }
 
     #[inline(always)]

@@ -33,6 +33,12 @@ pub fn is_pending(me: &Current, cx: &Cx) -> bool {
 /// The error with which a wait ends now because of a signal, if it must.
 pub fn interrupted(me: &Current, interruption: Interruption, cx: &Cx) -> Option<Errno> {
     let Ok(thread) = me.thread(cx) else { return Some(Errno::EINTR) };
+    interrupted_thread(&thread, me, interruption, cx)
+}
+
+/// As [`interrupted`], by who has looked the calling thread up.
+#[inline(always)]
+pub fn interrupted_thread(thread: &Thread, me: &Current, interruption: Interruption, cx: &Cx) -> Option<Errno> {
     let work = thread.signals.work();
     match interruption {
         Interruption::Never => None,

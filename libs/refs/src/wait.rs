@@ -33,7 +33,7 @@ const NOTIFIED: u64 = 3;
 const EPOCH: u64 = 4;
 /// Of such waits [`WaitList::wake`] wakes one only. A part of the wait's number.
 const EXCLUSIVE: u64 = 1 << 63;
-/// The wake-up that ended the wait reached nobody.
+/// What ended the wait reached nobody: no waker, or one that was declined.
 const DECLINED: u64 = 1 << 62;
 /// All that is not the number of a wait.
 const FLAGS: u64 = PHASE | EXCLUSIVE | DECLINED;
@@ -169,6 +169,14 @@ impl WakeSlot {
         state & PHASE == NOTIFIED
     }
 
+    /// As [`finish`](Self::finish); whether the wait was [interrupted](Self::interrupt): then no waker has ended it, nor has any lost its wake-up to it.
+    #[inline(always)]
+    pub fn finish_interrupted(&self) -> bool {
+        let state = self.state.load(Ordering::Acquire);
+        self.state.store(state & !PHASE, Ordering::Release);
+        state & (PHASE | DECLINED) == NOTIFIED | DECLINED
+    }
+
     /// Ends the wait unless it was woken already: true if it was not, and no waker can wake it any more. Called by the thread on which the task is.
     pub fn withdraw(&self) -> bool {
         let mut state = self.state.load(Ordering::Acquire);
@@ -198,7 +206,7 @@ impl WakeSlot {
 
     /// Wakes the task from whatever wait it is in; false if it is in none.
     pub fn interrupt(&'static self) -> bool {
-        Waker { slot: self, epoch: self.state.load(Ordering::SeqCst) & !PHASE }.wake()
+        Waker { slot: self, epoch: self.state.load(Ordering::SeqCst) & !PHASE }.end(NOTIFIED | DECLINED)
     }
 }
 
@@ -212,6 +220,11 @@ pub struct Waker {
 impl Waker {
     /// Ends the wait; false if it was over already.
     pub fn wake(self) -> bool {
+        self.end(NOTIFIED)
+    }
+
+    #[inline(always)]
+    fn end(self, how: u64) -> bool {
         loop {
             let state = self.slot.state.load(Ordering::SeqCst);
             if state & !PHASE != self.epoch {
@@ -221,12 +234,7 @@ impl Waker {
             if phase != ARMED && phase != PARKED {
                 return false;
             }
-            if self
-                .slot
-                .state
-                .compare_exchange(state, self.epoch | NOTIFIED, Ordering::AcqRel, Ordering::Acquire)
-                .is_ok()
-            {
+            if self.slot.state.compare_exchange(state, self.epoch | how, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 if phase == PARKED {
                     let must_end = MustNotPanic("what makes a task ready");
                     self.slot.call_make_ready();
@@ -299,11 +307,14 @@ struct Waiters {
     rest: WaitQueue,
 }
 
+/// So many waits that are over go at once where they stand before all others.
+const OVER_AT_ONCE: usize = 512;
+
 impl Waiters {
     #[inline]
     fn push(&mut self, waker: Waker) {
         if self.first.is_some_and(|first| !first.is_waiting()) {
-            self.first = self.rest.pop();
+            self.first = self.rest.pop_behind_over(OVER_AT_ONCE);
         }
         match self.first {
             None => self.first = Some(waker),
@@ -469,7 +480,8 @@ fn wake_many(mut wakers: WaitQueue) -> usize {
     if LATER.is_for_running() {
         return LATER.leave(wakers);
     }
-    let woken = (0..WaitList::AT_ONCE).map_while(|_| wakers.pop()).filter(|waker| waker.wake()).count();
+    let mut woken = 0;
+    wakers.take_first(WaitList::AT_ONCE, |waker| woken += usize::from(waker.wake()));
     if wakers.is_empty() {
         return woken;
     }

@@ -89,6 +89,32 @@ impl WaitQueue {
         self.0.get_or_insert_default().push(waker);
     }
 
+    /// Takes out those that came first, `most` at most, and gives them to `take`; how many.
+    pub(crate) fn take_first(&mut self, most: usize, mut take: impl FnMut(Waker)) -> usize {
+        let Some(chunks) = &mut self.0 else { return 0 };
+        let mut taken = 0;
+        while taken < most {
+            let is_older = !chunks.older.is_empty();
+            let first = chunks.older.front_mut().unwrap_or(&mut chunks.newest);
+            let count = first.len().min(most - taken);
+            first.drain(..count).for_each(&mut take);
+            taken += count;
+            if !is_older {
+                break;
+            }
+            if first.is_empty() {
+                chunks.remove_older(0);
+            }
+        }
+        taken
+    }
+
+    /// Throws out those that came first as long as their waits are over, `most` at most, and takes out the next.
+    #[inline(always)]
+    pub(crate) fn pop_behind_over(&mut self, most: usize) -> Option<Waker> {
+        self.0.as_mut()?.pop_behind_over(most)
+    }
+
     /// Takes out the one that came first.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Waker> {
@@ -113,6 +139,23 @@ impl Chunks {
             self.remove_older(0);
         }
         waker
+    }
+
+    #[inline(never)]
+    fn pop_behind_over(&mut self, most: usize) -> Option<Waker> {
+        let mut left = most;
+        while left > 0 {
+            let is_older = !self.older.is_empty();
+            let first = self.older.front_mut().unwrap_or(&mut self.newest);
+            let over = first.iter().take(left).take_while(|waker| !waker.is_waiting()).count();
+            first.drain(..over);
+            if !is_older || !first.is_empty() {
+                break;
+            }
+            left -= over;
+            self.remove_older(0);
+        }
+        self.pop()
     }
 
     /// Throws out waits that are over. Room for as many as are left comes with it, or a new chunk: else many who come again in turn, each
@@ -178,6 +221,34 @@ mod tests {
         assert!(queue.iter().eq(&wakers));
         assert!(core::iter::from_fn(|| queue.pop()).eq(wakers));
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn some_at_a_time_come_out_in_the_order_in_which_they_came() {
+        let slots = slots(2000);
+        for most in [1, 32, 700, 3000] {
+            let mut queue = WaitQueue::new();
+            let wakers: Vec<Waker> = slots.iter().map(|slot| slot.prepare()).collect();
+            wakers.iter().for_each(|waker| queue.push(*waker));
+            let mut out = Vec::new();
+            while queue.take_first(most, |waker| out.push(waker)) > 0 {}
+            assert!(out == wakers && queue.is_empty());
+        }
+    }
+
+    #[test]
+    fn those_that_are_over_and_came_first_go_at_once() {
+        let slots = slots(2000);
+        for (over, most, left) in
+            [(0, 9, 1999), (1, 9, 1998), (700, 9, 1990), (700, 600, 1399), (700, 701, 1299), (2000, 5000, 0)]
+        {
+            let mut queue = WaitQueue::new();
+            let wakers: Vec<Waker> = slots.iter().map(|slot| slot.prepare()).collect();
+            wakers.iter().for_each(|waker| queue.push(*waker));
+            slots[..over].iter().for_each(|slot| _ = slot.finish());
+            assert_eq!(queue.pop_behind_over(most), wakers.get(over.min(most)).copied());
+            assert_eq!(queue.len(), left);
+        }
     }
 
     #[test]

@@ -121,10 +121,7 @@ impl WakeLater {
     pub fn wake_some(&self) -> bool {
         self.waking.with(|()| {
             let Some(mut wakers) = self.left.with(Left::pop) else { return false };
-            for _ in 0..AT_A_TIME {
-                let Some(waker) = wakers.pop() else { break };
-                waker.wake();
-            }
+            wakers.take_first(AT_A_TIME, |waker| _ = waker.wake());
             if wakers.is_empty() {
                 self.count.fetch_sub(1, Ordering::Release);
             } else {

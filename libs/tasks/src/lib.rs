@@ -75,6 +75,6 @@ pub use stack::{Stack, StackSource};
 pub use static_ref::StaticRef;
 pub use task::{Body, Next, Policy, Ready, SchedWords, TaskRef, Why, spawn};
 pub use worker::{
-    Dead, Hooks, Worker, current, finish_wait, free_all_async, free_everything_async, has_dead, must_yield, park_async,
-    pause_async, prepare, quiescent, request_yield, wait_for_all, worker, yield_async,
+    Dead, EndOfWait, Hooks, Worker, current, finish_wait, free_all_async, free_everything_async, has_dead, must_yield,
+    park_async, pause_async, prepare, quiescent, request_yield, wait_for_all, worker, yield_async,
 };

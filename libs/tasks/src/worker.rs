@@ -548,16 +548,25 @@ pub fn pause_async(cx: &mut Cx) {
     }
 }
 
-/// Suspends until the prepared wait is ended by one of its wakers; returns at once if it was ended already.
+/// What has ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndOfWait {
+    /// One of its wakers.
+    Woken,
+    /// [`TaskRef::interrupt`]: none of its wakers has, nor will.
+    Interrupted,
+}
+
+/// Suspends until the prepared wait is ended by one of its wakers, or interrupted; returns at once if it was ended already.
 ///
 /// The task keeps its stack meanwhile. If nothing else can be run for want of a stack, the worker waits on this one.
-pub fn park_async(cx: &mut Cx) {
+pub fn park_async(cx: &mut Cx) -> EndOfWait {
     let (worker, task) = running(cx);
     worker.quiescent(cx);
     if task.wake.commit() {
         leave_async(cx, worker, task);
     }
-    task.wake.finish();
+    if task.wake.finish_interrupted() { EndOfWait::Interrupted } else { EndOfWait::Woken }
 }
 
 /// Lets other tasks run; goes on when the policy's turn comes to it again. Before that it lets interrupts in: whoever waits in a loop for what another

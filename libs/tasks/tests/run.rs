@@ -10,8 +10,8 @@ use std::time::Duration;
 use refs::reclaim::Core;
 use refs::{IdTable, StrongRc, WaitList};
 use tasks::{
-    Body, Cx, Fifo, HeapStacks, Hooks, Next, StackSource, Worker, free_all_async, park_async, prepare, spawn,
-    yield_async,
+    Body, Cx, EndOfWait, Fifo, HeapStacks, Hooks, Next, StackSource, Worker, free_all_async, park_async, prepare,
+    spawn, yield_async,
 };
 
 struct UntilNoTasks;
@@ -236,8 +236,12 @@ fn a_task_can_be_interrupted_in_whatever_wait_it_is() {
     let (runtime, log) = (Runtime::new(), log());
     let waiting = runtime.spawn(move |cx| {
         prepare(cx);
-        park_async(cx);
+        assert_eq!(park_async(cx), EndOfWait::Interrupted);
         log.lock().unwrap().push("interrupted".into());
+        // Another wait of the same task is another matter, also where a waker has come before the interrupt.
+        let waker = prepare(cx);
+        assert!(waker.wake() && !tasks::current(cx).interrupt());
+        assert_eq!(park_async(cx), EndOfWait::Woken);
     });
     runtime.spawn(move |_| assert!(waiting.interrupt()));
     runtime.run();

@@ -271,6 +271,8 @@ fn random_changes_agree_with_a_page_by_page_model() {
             let found =
                 vmas.find(page << 12).map(|vma| (vma.backing.advanced((page - (vma.start >> 12)) as u64), vma.prot));
             assert_eq!(found, *expected, "page {page}");
+            let again = vmas.find_again(page << 12).map(Vma::range);
+            assert_eq!(again, vmas.find(page << 12).map(Vma::range), "page {page}");
         }
         let len = (1 + next(8)) << 12;
         assert_eq!(vmas.find_gap_again(len, 0..64 << 12), vmas.find_gap(len, 0..64 << 12));

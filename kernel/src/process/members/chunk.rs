@@ -54,7 +54,7 @@ impl<T: ?Sized + Send + Sync> Chunk<T> {
             return false;
         }
         self.entries.pop_front();
-        self.end_in_members();
+        self.begin_with_member();
         true
     }
 
@@ -73,13 +73,19 @@ impl<T: ?Sized + Send + Sync> Chunk<T> {
         self.gaps = 0;
     }
 
-    /// Takes out the gaps at both ends.
+    /// Takes out the gaps at the front.
     #[inline(always)]
-    fn end_in_members(&mut self) {
+    fn begin_with_member(&mut self) {
         while matches!(self.entries.front(), Some((_, None))) {
             self.entries.pop_front();
             self.gaps -= 1;
         }
+    }
+
+    /// Takes out the gaps at both ends.
+    #[inline(always)]
+    fn end_in_members(&mut self) {
+        self.begin_with_member();
         while matches!(self.entries.back(), Some((_, None))) {
             self.entries.pop_back();
             self.gaps -= 1;

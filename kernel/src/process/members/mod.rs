@@ -329,19 +329,22 @@ impl<T: ?Sized + Send + Sync> Members<T> {
         self.look_for_next(cursor)
     }
 
-    /// Runs `f` on some of the next in a walk, [`CHUNK`] at most; how many they were, none at the end.
-    pub fn some_next<R>(&self, cursor: &mut Cursor, mut f: impl FnMut(WeakRc<T>) -> R) -> usize {
+    /// Runs `f` on some of the next in a walk, `most` at most (one at least), and no more than [`CHUNK`]; how many they were, none at the end.
+    #[inline(always)]
+    pub fn some_next<R>(&self, cursor: &mut Cursor, most: usize, mut f: impl FnMut(WeakRc<T>) -> R) -> usize {
         let Some(first) = self.next(cursor) else { return 0 };
         f(first);
         let Some(chunk) = self.chunk(cursor.chunk) else { return 1 };
+        let end = chunk.entries.len().min(cursor.at.saturating_add(most - 1));
+        let Some((last, _)) = chunk.entries.get(end.wrapping_sub(1)).filter(|_| end > cursor.at) else { return 1 };
         let mut count = 1;
-        for (ticket, name) in chunk.entries.iter().skip(cursor.at) {
-            (cursor.after, cursor.at) = (*ticket, cursor.at + 1);
+        for (_, name) in chunk.entries.range(cursor.at..end) {
             if let Some(name) = name {
                 f(*name);
                 count += 1;
             }
         }
+        (cursor.after, cursor.at) = (*last, end);
         count
     }
 
@@ -473,9 +476,11 @@ mod tests {
         for (count, gap) in [(1, 1000), (2, 1000), (100, 7), (1000, 130), (1000, 3)] {
             let (_owners, mut members, tickets) = filled(count);
             tickets.iter().step_by(gap).skip(1).for_each(|ticket| members.leave(*ticket));
-            let (mut cursor, mut seen) = (Cursor::default(), Vec::new());
-            while members.some_next(&mut cursor, |name| seen.push(name)) > 0 {}
-            assert!(seen == all(&members));
+            for most in [1, 8, CHUNK] {
+                let (mut cursor, mut seen) = (Cursor::default(), Vec::new());
+                while members.some_next(&mut cursor, most, |name| seen.push(name)) > 0 {}
+                assert!(seen == all(&members));
+            }
         }
     }
 
