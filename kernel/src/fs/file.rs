@@ -293,7 +293,7 @@ pub trait File: Any + Send + Sync {
     /// It becomes seen, and counts what is in it by itself from now on.
     fn leave_contents(&self) {}
 
-    /// One end of a pair, whose table has ended, and which is about to go: how many bytes come back with what is counted in it. It is not told again.
+    /// The table has ended in which it counted what is in it with the rest, and it is about to go: how many bytes come back with what is counted. It is not told again.
     fn take_counted(&self) -> usize {
         0
     }
