@@ -81,6 +81,7 @@ impl Pace {
     }
 
     /// Ends what a descriptor was for: in parts where it is much.
+    #[inline(always)]
     fn end_async(&mut self, cx: &mut Cx, closed: Dying<OpenFile>) {
         // It ends here, and a directory owns what has a name as well.
         if self.why == Leaving::InKill && closed.owners() == 1 {
@@ -293,17 +294,16 @@ impl FileTable {
                     }
                     break;
                 }
-                let (closed, next) = handles.drain(at, SCANNED_AT_ONCE, |open| open.in_flight() > 0);
+                let (closed, next) =
+                    handles.drain::<CLOSED_AT_A_TIME>(at, SCANNED_AT_ONCE, |open| open.in_flight() > 0);
                 drop(handles);
-                let passed = next - at;
+                if closed[0].is_none() && next - at >= SCANNED_AT_ONCE {
+                    pace.pause_async(cx);
+                }
                 at = next;
-                match closed {
-                    Some(closed) => {
-                        dnotify::unwatch(&closed.get(cx), table);
-                        pace.end_async(cx, closed);
-                    }
-                    None if passed >= SCANNED_AT_ONCE => pace.pause_async(cx),
-                    None => {}
+                for closed in closed.into_iter().flatten() {
+                    dnotify::unwatch(&closed.get(cx), table);
+                    pace.end_async(cx, closed);
                 }
             }
         });

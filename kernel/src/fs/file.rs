@@ -596,7 +596,7 @@ pub fn look_for_closed() {
 
 impl OpenFile {
     /// It ends, was left before, or leaves what it has open.
-    #[cold]
+    #[inline(always)]
     fn end_specially(&mut self) {
         if self.end.is_left() {
             LEFT_FILES.fetch_sub(1, Ordering::Relaxed);
