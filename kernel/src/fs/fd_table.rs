@@ -8,6 +8,7 @@ use bitflags::bitflags;
 use frame::Cx;
 use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
 
+use super::locks;
 use super::nameless_remains;
 use super::notify::{self, dnotify};
 use super::table_remains::TableRemains;
@@ -201,6 +202,7 @@ impl FileTable {
         } else {
             closed.destroy_unseen(cx, OpenFile::end_is_unseen);
         }
+        locks::announce_left();
     }
 
     /// The same descriptors, for a process that does not share them; its record locks are its own, and so there are none. Entries are copied when
@@ -273,9 +275,12 @@ impl FileTable {
     /// Gives up a share in a table. If it was the last, all its descriptors are closed that somebody else may see closed, one after the other, and others have their turn in
     /// between. The rest, if it is much, is [left](super::table_remains).
     pub fn leave_async(cx: &mut Cx, share: StrongRc<FileTable>, why: Leaving) {
+        let name = share.downgrade();
         share.destroy_unseen_async(cx, |table, cx| {
             let mut pace = Pace::new(why);
             let mut at = 0;
+            // Nobody sets any more.
+            let has_record_locks = table.has_record_locks.load(Ordering::Relaxed);
             loop {
                 let mut handles = table.handles.lock(cx);
                 if (1..=ENDED_AT_ONCE).contains(&handles.unseen().count) {
@@ -292,6 +297,7 @@ impl FileTable {
                     if why == Leaving::InKill {
                         nameless_remains::announce();
                     }
+                    locks::announce_left();
                     break;
                 }
                 let (closed, next) =
@@ -303,6 +309,9 @@ impl FileTable {
                 at = next;
                 for closed in closed.into_iter().flatten() {
                     dnotify::unwatch(&closed.get(cx), table);
+                    if has_record_locks {
+                        closed.with(|open| open.location.inode.with(|inode| inode.locks.process_ends(&name)));
+                    }
                     pace.end_async(cx, closed);
                 }
             }
