@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Deref;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use refs::SpinLock;
 
@@ -15,8 +15,11 @@ use crate::error::{Errno, Result};
 /// [ended](Self::end) or is dropped: by then each of its tasks has left it ([`leave_account`](super::leave_account)). So there are as many of these as there were processes with tasks at once, whatever the
 /// number of zombies.
 pub struct Account {
-    /// `None` once it has ended.
-    time: SpinLock<Option<&'static Time>>,
+    /// Another process's, perhaps, once it has ended: who looks just then may see that one's.
+    time: &'static Time,
+    has_ended: AtomicBool,
+    /// Held while it ends, and while words are written.
+    changing: SpinLock<()>,
     /// How long its tasks have run, once it has ended.
     at_end: AtomicU64,
 }
@@ -63,35 +66,36 @@ impl Account {
     }
 
     fn of(time: &'static Time) -> Self {
-        Account { time: SpinLock::new(Some(time)), at_end: AtomicU64::new(0) }
+        Account { time, has_ended: AtomicBool::new(false), changing: SpinLock::new(()), at_end: AtomicU64::new(0) }
     }
 
     /// What its tasks are charged to; `None` if it has ended.
     pub(super) fn words(&self) -> Option<&'static AccountWords> {
-        self.time.with(|time| time.map(|time| &time.0))
+        (!self.has_ended.load(Ordering::Acquire)).then_some(&self.time.0)
     }
 
     fn word(&self, which: usize) -> u64 {
-        self.time.with(|time| time.map_or(0, |time| time.0[which].load(Ordering::Relaxed)))
+        self.words().map_or(0, |words| words[which].load(Ordering::Relaxed))
     }
 
     fn set_word(&self, which: usize, value: u64) {
-        self.time.with(|time| {
-            if let Some(time) = time {
-                time.0[which].store(value, Ordering::Relaxed);
+        self.changing.with(|()| {
+            if let Some(words) = self.words() {
+                words[which].store(value, Ordering::Relaxed);
             }
         });
     }
 
     /// Each of its tasks has left it, and there will be no others: what remains is how long they have run.
     pub fn end(&self) {
-        let ended = self.time.with(|time| {
-            let ended = time.take()?;
-            self.at_end.store(ended.load(Ordering::Relaxed), Ordering::Relaxed);
-            Some(ended)
+        let had_ended = self.changing.with(|()| {
+            if !self.has_ended.load(Ordering::Relaxed) {
+                self.at_end.store(self.time.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            self.has_ended.swap(true, Ordering::Release)
         });
-        if let Some(time) = ended {
-            FREE.with(|(free, _)| free.push(time));
+        if !had_ended {
+            FREE.with(|(free, _)| free.push(self.time));
         }
     }
 
@@ -117,7 +121,7 @@ impl Account {
 
     /// How long its tasks have run, in nanoseconds, where each of them has left it.
     pub fn time_at_end(&self) -> u64 {
-        self.time.with(|time| time.map_or(&self.at_end, |time| &**time).load(Ordering::Relaxed))
+        self.words().map_or(&self.at_end, |words| &words[TIME]).load(Ordering::Relaxed)
     }
 
     /// How long its tasks have run, in nanoseconds, until now.
