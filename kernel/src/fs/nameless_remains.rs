@@ -26,14 +26,16 @@ const PIECE: usize = 16;
 /// An inode with more owners is open more than once, or has a name.
 pub(super) const OWNERS: u32 = 2;
 
-/// What was opened, its inode, and how many bytes come back with both at least.
-type Left = (Box<dyn File>, StrongRc<Inode>, usize);
+/// What was opened, and its inode.
+type Left = (Box<dyn File>, StrongRc<Inode>);
 
 /// What is left, in pieces, the last one first.
 static LEFT: SpinLock<Option<Box<Piece>>> = SpinLock::new(None);
 
 struct Piece {
     files: Vec<Left>,
+    /// So many bytes come back with them at least.
+    bytes: usize,
     next: Option<Box<Piece>>,
 }
 
@@ -49,7 +51,7 @@ pub(super) fn leave(file: &mut Box<dyn File>, inode: &StrongRc<Inode>) {
     let bytes = own + bytes + size_of::<Left>();
     remains::owe_objects(bytes);
     let file = core::mem::replace(file, Box::new(Nothing));
-    if push((file, inode.share(), bytes)) {
+    if push((file, inode.share()), bytes) {
         remains::gather_objects(NamelessRemains);
     }
     if frame::cpu::count() > 1 {
@@ -67,15 +69,18 @@ pub(super) fn announce() {
 }
 
 /// Whether it is the first.
-fn push(left: Left) -> bool {
+fn push(left: Left, bytes: usize) -> bool {
     LEFT.with(|list| {
         let is_first = list.is_none();
         match list {
-            Some(piece) if piece.files.len() < PIECE => piece.files.push(left),
+            Some(piece) if piece.files.len() < PIECE => {
+                piece.files.push(left);
+                piece.bytes += bytes;
+            }
             _ => {
                 let mut files = Vec::with_capacity(PIECE);
                 files.push(left);
-                *list = Some(Box::new(Piece { files, next: list.take() }));
+                *list = Some(Box::new(Piece { files, bytes, next: list.take() }));
             }
         }
         is_first
@@ -98,7 +103,7 @@ impl Remainder for NamelessRemains {
             *list = piece.next.take();
             Some(piece)
         })?;
-        let bytes = piece.files.iter().map(|(.., bytes)| bytes).sum();
+        let bytes = piece.bytes;
         drop(piece);
         remains::pay_objects(bytes);
         // These remains are not told how much there is.

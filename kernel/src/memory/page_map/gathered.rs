@@ -17,8 +17,16 @@ use crate::memory::slot_bytes;
 /// The pages of so many objects are left together.
 const TOGETHER: usize = 16;
 
-/// Pages that are not left yet, of an object each.
-static GATHERED: SpinLock<Vec<Chunk>> = SpinLock::new(Vec::new());
+static GATHERED: SpinLock<Pages> = SpinLock::new(Pages { lists: Vec::new(), count: 0 });
+
+/// Pages that are not left yet.
+#[derive(Default)]
+struct Pages {
+    /// Those of an object each.
+    lists: Vec<Vec<Option<UFrame>>>,
+    /// How many they are.
+    count: usize,
+}
 
 impl PageMap {
     /// Takes the pages out of the map of an object that is to be taken apart later. Where they are few they are left once [others](leave_gathered) are. And how many bytes come back with the map itself.
@@ -27,11 +35,12 @@ impl PageMap {
             [] if self.far.is_empty() => {}
             [only] if only.pages.len() <= FEW && self.far.is_empty() => {
                 let full = GATHERED.with(|gathered| {
-                    if gathered.capacity() == 0 {
-                        gathered.reserve_exact(TOGETHER);
+                    if gathered.lists.capacity() == 0 {
+                        gathered.lists.reserve_exact(TOGETHER);
                     }
-                    gathered.push(take(only));
-                    (gathered.len() == TOGETHER).then(|| take(gathered))
+                    gathered.count += take(&mut only.count) as usize;
+                    gathered.lists.push(take(&mut only.pages));
+                    (gathered.lists.len() == TOGETHER).then(|| take(gathered))
                 });
                 self.count = 0;
                 if let Some(full) = full {
@@ -47,38 +56,31 @@ impl PageMap {
 /// Leaves what was [gathered](PageMap::gather), without a word to the task that takes remains apart.
 pub fn leave_gathered() {
     let gathered = GATHERED.with(take);
-    if !gathered.is_empty() {
+    if !gathered.lists.is_empty() {
         leave(gathered);
     }
 }
 
 #[cold]
-fn leave(chunks: Vec<Chunk>) {
-    let (mut frames, mut bytes) = (0, slot_bytes(TOGETHER * size_of::<Chunk>()));
-    for chunk in &chunks {
-        frames += chunk.count as usize;
-        bytes += chunk.pages.capacity() * size_of::<Option<UFrame>>();
-    }
-    remains::gather(Gathered { chunks, at: 0 }, PagesOf::Itself, frames, bytes);
+fn leave(Pages { lists, count }: Pages) {
+    let entries: usize = lists.iter().map(Vec::capacity).sum();
+    let bytes = slot_bytes(TOGETHER * size_of::<Vec<UFrame>>()) + entries * size_of::<Option<UFrame>>();
+    remains::gather(Gathered { lists, at: 0 }, PagesOf::Itself, count, bytes);
 }
 
 /// What is left of small objects.
 struct Gathered {
-    chunks: Vec<Chunk>,
+    lists: Vec<Vec<Option<UFrame>>>,
     /// Those before it have no pages any more.
     at: usize,
 }
 
 impl Remainder for Gathered {
     fn give_back(&mut self) -> Option<usize> {
-        let chunks = self.chunks.get_mut(self.at..).filter(|chunks| !chunks.is_empty())?;
-        let mut pages = 0;
-        for chunk in chunks {
-            // The list is the heap's, and stays.
-            chunk.pages.iter_mut().for_each(|page| *page = None);
-            pages += take(&mut chunk.count) as usize;
-        }
-        self.at = self.chunks.len();
+        let lists = self.lists.get_mut(self.at..).filter(|lists| !lists.is_empty())?;
+        // The lists are the heap's, and stay.
+        let pages = lists.iter_mut().flatten().filter_map(Option::take).count();
+        self.at = self.lists.len();
         Some(pages)
     }
 
