@@ -202,7 +202,6 @@ impl FileTable {
         } else {
             closed.destroy_unseen(cx, OpenFile::end_is_unseen);
         }
-        locks::announce_left();
     }
 
     /// The same descriptors, for a process that does not share them; its record locks are its own, and so there are none. Entries are copied when
@@ -296,8 +295,8 @@ impl FileTable {
                     }
                     if why == Leaving::InKill {
                         nameless_remains::announce();
+                        locks::announce_left();
                     }
-                    locks::announce_left();
                     break;
                 }
                 let (closed, next) =

@@ -91,16 +91,12 @@ pub struct FileLocks {
 /// Locks were left, and the task that takes them apart does not know.
 static LEFT: AtomicBool = AtomicBool::new(false);
 
-/// Locks were left: where a table of descriptors ends there may be more of them before the task is to begin.
+/// Locks were left. They are few, as a rule: the task is told with what is left next, whatever it is, or when the table of descriptors has ended of a process whose group is killed.
 fn note_left() {
     LEFT.store(true, Ordering::Relaxed);
-    if frame::cpu::count() > 1 {
-        // It may be long after the end of the table.
-        announce_left();
-    }
 }
 
-/// A table of descriptors has ended, or a descriptor was closed, and locks may have been left.
+/// Such a table has ended, and locks may have been left.
 #[inline(always)]
 pub(super) fn announce_left() {
     if LEFT.load(Ordering::Relaxed) {
@@ -210,8 +206,7 @@ impl FileLocks {
             }
             left
         });
-        if let Some(left) = left {
-            left.leave();
+        if left.is_some_and(|left| left.leave()) {
             note_left();
         }
     }
@@ -220,8 +215,7 @@ impl FileLocks {
     #[cold]
     pub fn description_ends(&self, shares: &AtomicBool) {
         let left = self.whole.with(|whole| whole.take_if(|whole| whole.end_owner(shares) && !whole.is_exclusive()));
-        if let Some(left) = left {
-            left.leave();
+        if left.is_some_and(|left| left.leave()) {
             note_left();
         }
     }

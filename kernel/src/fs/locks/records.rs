@@ -223,12 +223,13 @@ impl<O: Owner> Records<O> {
         self.living == 0 && self.pending.is_empty()
     }
 
-    /// Leaves the locks of owners all of whom have ended, without a word to the task that takes remains apart.
-    pub(super) fn leave(self: Box<Self>) {
+    /// Leaves the locks of owners all of whom have ended, without a word to the task that takes remains apart. False: they were few, and are gone.
+    pub(super) fn leave(self: Box<Self>) -> bool {
         let count = self.locks.len();
         if count > FEW {
             remains::gather_heap(LeftLocks { rest: self, locks: btree_map::IntoIter::default() }, count * LOCK_BYTES);
         }
+        count > FEW
     }
 
     fn remove(&mut self, keys: &[Key]) {

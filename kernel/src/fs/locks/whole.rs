@@ -50,12 +50,13 @@ impl WholeLocks {
         self.living == 0
     }
 
-    /// Leaves the locks of owners all of whom have ended, without a word to the task that takes remains apart.
-    pub(super) fn leave(mut self) {
-        let bytes = self.shared.len() * OWNER_BYTES;
-        if self.shared.len() > AT_ONCE {
-            remains::gather_heap(Owners(take(&mut self.shared).into_iter()), bytes);
+    /// Leaves the locks of owners all of whom have ended, without a word to the task that takes remains apart. False: they were few, and are gone.
+    pub(super) fn leave(mut self) -> bool {
+        let count = self.shared.len();
+        if count > AT_ONCE {
+            remains::gather_heap(Owners(take(&mut self.shared).into_iter()), count * OWNER_BYTES);
         }
+        count > AT_ONCE
     }
 
     /// Whether somebody has it alone.
