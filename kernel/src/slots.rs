@@ -5,6 +5,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::memory::slot_bytes;
+
 /// Values in a chunk: the bits of a word.
 const CHUNK: usize = u64::BITS as usize;
 
@@ -31,6 +33,9 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
+    /// So many bytes of the heap a value takes at least, where all of a chunk are in use.
+    pub const ENTRY_BYTES: usize = slot_bytes(size_of::<[Option<T>; CHUNK]>()) / CHUNK;
+
     /// No values.
     pub const fn new() -> Self {
         Slots { chunks: Vec::new(), with_room: Vec::new() }
@@ -84,6 +89,18 @@ impl<T> Slots<T> {
         }
     }
 
+    /// The first value from a number on.
+    pub fn next(&self, from: u32) -> Option<(u32, &T)> {
+        let first = from as usize / CHUNK;
+        let behind = |at: usize| if at == first { u64::MAX << (from as usize % CHUNK) } else { u64::MAX };
+        let mut chunks = self.chunks.iter().enumerate().skip(first);
+        chunks.find_map(|(at, chunk)| {
+            let used = chunk.used & behind(at);
+            let bit = (used != 0).then(|| used.trailing_zeros() as usize)?;
+            Some(((at * CHUNK + bit) as u32, chunk.values.as_ref()?[bit].as_ref()?))
+        })
+    }
+
     /// The value of a number.
     #[inline(always)]
     pub fn get(&self, number: u32) -> Option<&T> {
@@ -116,8 +133,11 @@ mod tests {
             (slots.remove(numbers[70]), slots.remove(numbers[70]), slots.get(numbers[70])),
             (Some(70), None, None)
         );
+        assert_eq!(slots.next(numbers[70]), Some((numbers[71], &71)));
         assert_eq!(slots.insert(1000), numbers[70]);
         assert_eq!(slots.get(10_000), None);
+        let all = core::iter::successors(slots.next(0), |(number, _)| slots.next(number + 1));
+        assert!(all.map(|(number, _)| number).eq(numbers));
     }
 
     #[test]

@@ -165,7 +165,8 @@ pub struct OwnedBell {
 
 impl OwnedBell {
     /// So many bytes of the heap come back with it at least.
-    pub const BYTES: usize = slot_bytes(size_of::<Bell>() + 2 * size_of::<usize>());
+    pub const BYTES: usize =
+        slot_bytes(size_of::<Bell>() + 2 * size_of::<usize>()) + Slots::<(u32, Arc<Bell>)>::ENTRY_BYTES;
 
     /// A bell that nothing has rung.
     pub fn new() -> Self {

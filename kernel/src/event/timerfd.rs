@@ -2,11 +2,11 @@
 
 use frame::Cx;
 use frame::mm::Writer;
-use refs::{SpinLock, Waker};
+use refs::{SpinLock, StrongRc, Waker};
 
 use super::relay::{Key, OwnedBell, OwnedRelay, Sharing};
 use crate::error::Errno;
-use crate::fs::{Events, File, FileEnd, Lseek, VfsCaller};
+use crate::fs::{Counted, Events, File, FileEnd, Lseek, UnseenContents, VfsCaller};
 use crate::memory::slot_bytes;
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
@@ -61,6 +61,8 @@ pub struct TimerFd {
 struct Armed {
     setting: Setting,
     alarm: Option<Alarm>,
+    /// What the alarm takes, as long as nobody sees the timer's end.
+    counted: Option<Counted>,
     /// Reading it fails once the wall clock was set more often than that (TFD_TIMER_CANCEL_ON_SET).
     sets: Option<u64>,
 }
@@ -105,6 +107,9 @@ impl TimerFd {
             relay.commit();
             state.alarm = Some(time::wake_at(state.setting.timeline, deadline, waker, cx));
         }
+        if let Some(counted) = &mut state.counted {
+            counted.set_exactly(if state.alarm.is_some() { Alarm::BYTES } else { 0 });
+        }
     }
 }
 
@@ -115,6 +120,19 @@ impl File for TimerFd {
 
     fn class(&self) -> Held {
         Held::Event
+    }
+
+    fn join_contents(&self, contents: &StrongRc<UnseenContents>) -> bool {
+        self.state.with(|state| state.counted = Some(Counted::new(contents)));
+        true
+    }
+
+    fn leave_contents(&self) {
+        drop(self.state.with(|state| state.counted.take()));
+    }
+
+    fn take_counted(&self) -> usize {
+        self.state.with(|state| state.counted.take()).map_or(0, |counted| counted.bytes())
     }
 
     fn seek(&self, _to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {

@@ -297,12 +297,12 @@ impl Descriptors {
     }
 
     /// Takes out entries that are not unseen of a table that ends: see [`HandleTable::drain`]. They are charged until [`end`](Self::end).
-    pub fn drain(
+    pub fn drain<const N: usize>(
         &mut self,
         fd: usize,
         most: usize,
         choose: impl FnMut(&OpenFile) -> bool,
-    ) -> (Option<Dying<OpenFile>>, usize) {
+    ) -> ([Option<Dying<OpenFile>>; N], usize) {
         self.table.drain(fd, most, choose)
     }
 

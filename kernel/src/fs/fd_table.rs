@@ -8,6 +8,7 @@ use bitflags::bitflags;
 use frame::Cx;
 use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
 
+use super::locks;
 use super::nameless_remains;
 use super::notify::{self, dnotify};
 use super::table_remains::TableRemains;
@@ -81,6 +82,7 @@ impl Pace {
     }
 
     /// Ends what a descriptor was for: in parts where it is much.
+    #[inline(always)]
     fn end_async(&mut self, cx: &mut Cx, closed: Dying<OpenFile>) {
         // It ends here, and a directory owns what has a name as well.
         if self.why == Leaving::InKill && closed.owners() == 1 {
@@ -273,10 +275,13 @@ impl FileTable {
     /// between. The rest, if it is much, is [left](super::table_remains).
     #[inline(always)]
     pub fn leave_async(cx: &mut Cx, share: StrongRc<FileTable>, why: impl FnOnce(&Cx) -> Leaving) {
+        let name = share.downgrade();
         share.destroy_unseen_async(cx, |table, cx| {
             let why = why(cx);
             let mut pace = Pace::new(why);
             let mut at = 0;
+            // Nobody sets any more.
+            let has_record_locks = table.has_record_locks.load(Ordering::Relaxed);
             loop {
                 let mut handles = table.handles.lock(cx);
                 if (1..=ENDED_AT_ONCE).contains(&handles.unseen().count) {
@@ -292,20 +297,23 @@ impl FileTable {
                     }
                     if why == Leaving::InKill {
                         nameless_remains::announce();
+                        locks::announce_left();
                     }
                     break;
                 }
-                let (closed, next) = handles.drain(at, SCANNED_AT_ONCE, |open| open.in_flight() > 0);
+                let (closed, next) =
+                    handles.drain::<CLOSED_AT_A_TIME>(at, SCANNED_AT_ONCE, |open| open.in_flight() > 0);
                 drop(handles);
-                let passed = next - at;
+                if closed[0].is_none() && next - at >= SCANNED_AT_ONCE {
+                    pace.pause_async(cx);
+                }
                 at = next;
-                match closed {
-                    Some(closed) => {
-                        dnotify::unwatch(&closed.get(cx), table);
-                        pace.end_async(cx, closed);
+                for closed in closed.into_iter().flatten() {
+                    dnotify::unwatch(&closed.get(cx), table);
+                    if has_record_locks {
+                        closed.with(|open| open.location.inode.with(|inode| inode.locks.process_ends(&name)));
                     }
-                    None if passed >= SCANNED_AT_ONCE => pace.pause_async(cx),
-                    None => {}
+                    pace.end_async(cx, closed);
                 }
             }
         });

@@ -293,7 +293,7 @@ pub trait File: Any + Send + Sync {
     /// It becomes seen, and counts what is in it by itself from now on.
     fn leave_contents(&self) {}
 
-    /// One end of a pair, whose table has ended, and which is about to go: how many bytes come back with what is counted in it. It is not told again.
+    /// The table has ended in which it counted what is in it with the rest, and it is about to go: how many bytes come back with what is counted. It is not told again.
     fn take_counted(&self) -> usize {
         0
     }
@@ -357,6 +357,8 @@ pub struct OpenFile {
     pub(super) end_is_told: AtomicBool,
     /// Which signal that is (F_SETSIG).
     pub(super) io_signal: AtomicU8,
+    /// Whether it is among those that share a lock on the whole file: see [`FileLocks::lock_whole`](super::FileLocks::lock_whole).
+    pub shares_lock: AtomicBool,
     /// How many of its owners are messages: see [`super::in_flight`].
     pub(super) in_flight: AtomicU32,
     /// Who sees its end.
@@ -514,6 +516,7 @@ impl OpenFile {
             io_signal: AtomicU8::new(0),
             has_watched: AtomicBool::new(false),
             end_is_told: AtomicBool::new(false),
+            shares_lock: AtomicBool::new(false),
             is_of_path,
             in_flight: AtomicU32::new(0),
         }
@@ -596,7 +599,7 @@ pub fn look_for_closed() {
 
 impl OpenFile {
     /// It ends, was left before, or leaves what it has open.
-    #[cold]
+    #[inline(always)]
     fn end_specially(&mut self) {
         if self.end.is_left() {
             LEFT_FILES.fetch_sub(1, Ordering::Relaxed);
@@ -618,6 +621,9 @@ impl Drop for OpenFile {
         }
         if self.has_watched.load(Ordering::Relaxed) {
             dnotify::forget(self);
+        }
+        if self.shares_lock.load(Ordering::Relaxed) {
+            self.location.inode.with(|inode| inode.locks.description_ends(&self.shares_lock));
         }
         let flags = self.flags();
         if flags.only_reads() {

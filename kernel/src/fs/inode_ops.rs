@@ -111,7 +111,8 @@ pub trait InodeOps: Any + Send + Sync {
     /// Its metadata, which were [kept](Inode::begin_keeping), change. They may be locked. File systems in memory keep nothing.
     fn must_be_kept(&self, _this: &Inode) {}
 
-    /// It has no names, and its last description is to be left: gives up what it counts for, and says how many bytes come back with it at least. `None`: it is to end at once.
+    /// It has no names, and its last description is to be left: gives up what it counts for, [gathers](crate::memory::PageMap::gather) its pages, and says how many bytes come back with it at least.
+    /// `None`: it is to end at once.
     fn leave(&self) -> Option<usize> {
         None
     }

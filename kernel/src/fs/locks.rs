@@ -1,7 +1,7 @@
 //! Locks that programs put on files: record locks of fcntl(2), of processes or of open file descriptions, and flock(2).
 //!
 //! A lock names its owner weakly (the descriptor table of a process, or a description), so it ends with its owner by itself: dead owners'
-//! locks count for nothing and are thrown out in time, and who waits for a lock watches its owner.
+//! locks count for nothing and are thrown out in time, and who waits for a lock watches its owner. Where all owners have ended, the locks are left to [`crate::memory::remains`] as a whole.
 
 mod records;
 mod whole;
@@ -13,6 +13,7 @@ use frame::Cx;
 use refs::{SpinLock, WaitList, Waker, WeakRc};
 
 use super::{FileTable, OpenFile};
+use crate::memory::remains;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 use records::Records;
 use whole::WholeLocks;
@@ -85,6 +86,23 @@ pub struct FileLocks {
     whole: SpinLock<Option<Box<WholeLocks>>>,
     any_records: AtomicBool,
     changed: WaitList,
+}
+
+/// Locks were left, and the task that takes them apart does not know.
+static LEFT: AtomicBool = AtomicBool::new(false);
+
+/// Locks were left. They are few, as a rule: the task is told with what is left next, whatever it is, or when the table of descriptors has ended of a process whose group is killed.
+fn note_left() {
+    LEFT.store(true, Ordering::Relaxed);
+}
+
+/// Such a table has ended, and locks may have been left.
+#[inline(always)]
+pub(super) fn announce_left() {
+    if LEFT.load(Ordering::Relaxed) {
+        LEFT.store(false, Ordering::Relaxed);
+        remains::announce();
+    }
 }
 
 /// What others have changed is carried out first, with pauses, by whoever comes next.
@@ -171,13 +189,45 @@ impl FileLocks {
         }
     }
 
-    /// Sets, changes or (with `None`) takes away a description's lock on the whole file, as flock(2) does. False if another one rules it out.
+    /// A process ends that had one of its descriptors of the file open: its record locks count for nothing already.
+    #[inline]
+    pub fn process_ends(&self, table: &WeakRc<FileTable>) {
+        if self.any_records.load(Ordering::Relaxed) {
+            self.end_owner_of_records(&LockOwner::Process(*table));
+        }
+    }
+
+    #[cold]
+    fn end_owner_of_records(&self, owner: &LockOwner) {
+        let left = self.records.with(|records| {
+            let left = records.take_if(|records| records.end_owner(owner));
+            if left.is_some() {
+                self.any_records.store(false, Ordering::Relaxed);
+            }
+            left
+        });
+        if left.is_some_and(|left| left.leave()) {
+            note_left();
+        }
+    }
+
+    /// A description of the file ends, which may share a lock on all of it.
+    #[cold]
+    pub fn description_ends(&self, shares: &AtomicBool) {
+        let left = self.whole.with(|whole| whole.take_if(|whole| whole.end_owner(shares) && !whole.is_exclusive()));
+        if left.is_some_and(|left| left.leave()) {
+            note_left();
+        }
+    }
+
+    /// Sets, changes or (with `None`) takes away a description's lock on the whole file, as flock(2) does. False if another one rules it out. `shares` is where the description keeps whether it has a
+    /// lock that others may share.
     ///
     /// # Errors
     /// It takes long: [`Stop::Pause`].
     pub fn lock_whole(
         &self,
-        file: WeakRc<OpenFile>,
+        (file, shares): (WeakRc<OpenFile>, &AtomicBool),
         kind: Option<LockKind>,
         waker: Option<Waker>,
         cx: &Cx,
@@ -190,13 +240,13 @@ impl FileLocks {
         let mut list = self.whole.lock(cx);
         let whole = list.get_or_insert_default();
         // A change of kind is not atomic: the old lock goes first.
-        let mut changed = whole.remove(&owner);
+        let mut changed = whole.remove(&owner, shares);
         let conflict = match kind {
             None => Ok(None),
             Some(kind) => whole.conflict(kind, &mut time_slice),
         };
         if let (Some(kind), Ok(None)) = (kind, conflict) {
-            whole.insert(owner, kind);
+            whole.insert(owner, kind, shares);
             changed = true;
         }
         drop(list);

@@ -4,6 +4,8 @@
 //! inode counts for in its file system. So a description that is [about to be left](super::OpenFile) ends at once, and gives that up; what it opened and the inode are handed over as they are, and come to their end some at a time:
 //! by a task of the lowest class, or by who needs memory ([`crate::memory::remains`]). Their memory counts as free from then on.
 //!
+//! The pages of small files are gathered, and left as other pages are, without destructors.
+//!
 //! Owner: the list here, and it the inodes. Destruction: in pieces of [`PIECE`] files. Nobody waits for it.
 //!
 //! Locks: the list, alone.
@@ -14,6 +16,7 @@ use alloc::vec::Vec;
 use refs::{SpinLock, StrongRc};
 
 use super::{File, FileEnd, Inode};
+use crate::memory::leave_gathered;
 use crate::memory::remains::{self, Remainder};
 use crate::reclaim::Held;
 
@@ -23,14 +26,16 @@ const PIECE: usize = 16;
 /// An inode with more owners is open more than once, or has a name.
 pub(super) const OWNERS: u32 = 2;
 
-/// What was opened, its inode, and how many bytes come back with both at least.
-type Left = (Box<dyn File>, StrongRc<Inode>, usize);
+/// What was opened, and its inode.
+type Left = (Box<dyn File>, StrongRc<Inode>);
 
 /// What is left, in pieces, the last one first.
 static LEFT: SpinLock<Option<Box<Piece>>> = SpinLock::new(None);
 
 struct Piece {
     files: Vec<Left>,
+    /// So many bytes come back with them at least.
+    bytes: usize,
     next: Option<Box<Piece>>,
 }
 
@@ -43,9 +48,10 @@ pub(super) fn leave(file: &mut Box<dyn File>, inode: &StrongRc<Inode>) {
         return;
     }
     let Some(bytes) = inode.with(Inode::leave) else { return };
-    remains::owe_objects(own + bytes);
+    let bytes = own + bytes + size_of::<Left>();
+    remains::owe_objects(bytes);
     let file = core::mem::replace(file, Box::new(Nothing));
-    if push((file, inode.share(), own + bytes)) {
+    if push((file, inode.share()), bytes) {
         remains::gather_objects(NamelessRemains);
     }
     if frame::cpu::count() > 1 {
@@ -57,20 +63,24 @@ pub(super) fn leave(file: &mut Box<dyn File>, inode: &StrongRc<Inode>) {
 /// A table has ended whose files may have been left: only now the task is to begin, which else has its turn whenever who ends the table pauses.
 pub(super) fn announce() {
     if LEFT.with(|list| list.is_some()) {
+        leave_gathered();
         remains::announce();
     }
 }
 
 /// Whether it is the first.
-fn push(left: Left) -> bool {
+fn push(left: Left, bytes: usize) -> bool {
     LEFT.with(|list| {
         let is_first = list.is_none();
         match list {
-            Some(piece) if piece.files.len() < PIECE => piece.files.push(left),
+            Some(piece) if piece.files.len() < PIECE => {
+                piece.files.push(left);
+                piece.bytes += bytes;
+            }
             _ => {
                 let mut files = Vec::with_capacity(PIECE);
                 files.push(left);
-                *list = Some(Box::new(Piece { files, next: list.take() }));
+                *list = Some(Box::new(Piece { files, bytes, next: list.take() }));
             }
         }
         is_first
@@ -86,12 +96,14 @@ impl Remainder for NamelessRemains {
     }
 
     fn free_piece(&mut self) -> Option<usize> {
+        // A destructor may have come behind the end of its table.
+        leave_gathered();
         let piece = LEFT.with(|list| {
             let mut piece = list.take()?;
             *list = piece.next.take();
             Some(piece)
         })?;
-        let bytes = piece.files.iter().map(|(.., bytes)| bytes).sum();
+        let bytes = piece.bytes;
         drop(piece);
         remains::pay_objects(bytes);
         // These remains are not told how much there is.

@@ -6,7 +6,7 @@
 //! ```text
 //!   Descriptors --StrongRc--> UnseenContents: bytes, charges for messages, instances
 //!                                  ^  ^  ^
-//!              Pipe: Counted ------'  |  '------ Inbox: CountedMessages
+//!  Pipe, TimerFd: Counted ---------'  |  '------ Inbox: CountedMessages
 //!                                     '--------- Inotify: UserInstance
 //! ```
 //!
@@ -142,6 +142,14 @@ impl Counted {
     #[inline(always)]
     pub fn set_bytes(&mut self, bytes: usize) {
         if bytes < self.bytes || bytes >= self.bytes + WORTH_COUNTING {
+            self.count(bytes);
+        }
+    }
+
+    /// There are so many now, however few that is.
+    #[inline(always)]
+    pub fn set_exactly(&mut self, bytes: usize) {
+        if bytes != self.bytes {
             self.count(bytes);
         }
     }

@@ -55,7 +55,7 @@ pub use layout::FREE_MAPPINGS;
 pub use madvise::{Advice, Advise, Durability, Lock, Populate, SetLock, Synchronise};
 pub use mmap::{Limits, Map, Mapping, Placement, Protect, SetBreak, Unmap, page_range};
 pub use mremap::{Move, Origin, Remap};
-pub use page_map::PageMap;
+pub use page_map::{PageMap, leave_gathered};
 pub use pages::{Mappable, Pages};
 pub use shared::SharedMemory;
 pub use space::{AddressSpace, Executable, Image, LOWEST, Sizes, VmaName, VmaReport};

@@ -1,10 +1,14 @@
 //! [`PageMap`]: the pages of an object, by index.
 
+mod gathered;
+
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use frame::mm::UFrame;
+
+pub use gathered::leave_gathered;
 
 use super::remains::{self, PagesOf, Remainder};
 use crate::error::{Errno, Result};
@@ -27,7 +31,7 @@ struct Chunk {
 
 /// Pages in a chunk.
 const CHUNK: u64 = 128;
-/// To give so many pages back takes no longer than to leave them.
+/// So many pages at most are left together with those of other objects.
 const FEW: usize = 2;
 /// The list grows by so many empty chunks at most.
 const MOST_EMPTY: u64 = 1;
@@ -90,20 +94,6 @@ impl PageMap {
         chunk.count += 1;
         self.count += 1;
         Ok(())
-    }
-
-    /// Gives the pages back of an object that is to be taken apart later: at once where they are few. Else that is left to [`remains`] when what this gives is dropped. And how many bytes come back with the map itself.
-    pub fn give_back(&mut self) -> (Option<LeftPages>, usize) {
-        match &mut self.near[..] {
-            [only] if only.pages.len() <= FEW && self.far.is_empty() => {
-                only.pages.iter_mut().for_each(|page| *page = None);
-                (only.count, self.count) = (0, 0);
-                let pages = only.pages.capacity() * size_of::<Option<UFrame>>();
-                (None, self.near.capacity() * size_of::<Chunk>() + pages)
-            }
-            [] if self.far.is_empty() => (None, 0),
-            _ => (Some(LeftPages(core::mem::take(self))), 0),
-        }
     }
 
     /// Leaves the pages to [`remains`].
@@ -200,15 +190,6 @@ impl Drop for PageMap {
         if self.near.len() > 1 || !self.far.is_empty() {
             self.leave();
         }
-    }
-}
-
-/// Pages that are [given back](PageMap::give_back) as a whole, when this is dropped.
-pub struct LeftPages(PageMap);
-
-impl Drop for LeftPages {
-    fn drop(&mut self) {
-        self.0.leave();
     }
 }
 

@@ -118,6 +118,12 @@ pub fn owed_at_once() -> usize {
 
 /// Takes something over: of its pages at least so many `frames` come back, and of the rest so many `bytes`.
 pub(super) fn leave(what: impl Remainder + 'static, pages: PagesOf, frames: usize, bytes: usize) {
+    gather(what, pages, frames, bytes);
+    WORK.wake_all();
+}
+
+/// The same, of one of many things: who needs memory takes it apart at once, the task when it is [told](announce).
+pub(super) fn gather(what: impl Remainder + 'static, pages: PagesOf, frames: usize, bytes: usize) {
     FRAMES.fetch_add(frames, Ordering::Relaxed);
     BYTES.fetch_add(bytes, Ordering::Relaxed);
     let remains: Box<Remains> = Box::new(Remains { frames, bytes, next: None, what });
@@ -125,15 +131,19 @@ pub(super) fn leave(what: impl Remainder + 'static, pages: PagesOf, frames: usiz
         PagesOf::Others => lists.maps.push(remains),
         PagesOf::Itself => lists.owns.push(remains),
     });
-    WORK.wake_all();
 }
 
 /// Takes over what has neither pages nor destructors that give anything up: so many `bytes` of the heap's.
 pub fn leave_heap(what: impl Remainder + 'static, bytes: usize) {
+    gather_heap(what, bytes);
+    WORK.wake_all();
+}
+
+/// The same, of one of many things: who needs memory takes it apart at once, the task when it is [told](announce).
+pub fn gather_heap(what: impl Remainder + 'static, bytes: usize) {
     BYTES.fetch_add(bytes, Ordering::Relaxed);
     let remains: Box<Remains> = Box::new(Remains { frames: 0, bytes, next: None, what });
     REMAINS.with(|lists| lists.without_pages.push(remains));
-    WORK.wake_all();
 }
 
 /// Takes over objects that have destructors, with which so many `bytes` come back at least.

@@ -3,21 +3,22 @@
 //! Owner: an entry belongs to its socket and ends with it, in some hundred instructions; its charge is a part of the socket's. Nobody waits for one. Locks: a table's, with nothing else
 //! locked behind it.
 
-use alloc::collections::BTreeMap;
-use core::ops::Bound;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::{SpinLock, WeakRc};
 
 use super::cursor::Cursor;
-use crate::memory::slot_bytes;
+use crate::slots::Slots;
 
 /// How many tables there are.
 const TABLES: usize = 64;
 
+/// A socket, with the number of its inode.
+type Socket<T> = (u64, WeakRc<T>);
+
 /// Sockets.
 pub struct Registry<T: 'static> {
-    tables: [SpinLock<BTreeMap<u64, WeakRc<T>>>; TABLES],
+    tables: [SpinLock<Slots<Socket<T>>>; TABLES],
     count: AtomicUsize,
 }
 
@@ -28,33 +29,36 @@ impl<T: Send + Sync + 'static> Default for Registry<T> {
 }
 
 impl<T: Send + Sync + 'static> Registry<T> {
-    /// So many bytes a socket's entry takes at least: its part of a node of the map that is full.
-    pub const ENTRY_BYTES: usize = slot_bytes(size_of::<(u64, WeakRc<T>)>() * 11) / 11;
+    /// So many bytes a socket's entry takes at least.
+    pub const ENTRY_BYTES: usize = Slots::<Socket<T>>::ENTRY_BYTES;
 
     /// An empty one.
     pub const fn new() -> Self {
-        Registry { tables: [const { SpinLock::new(BTreeMap::new()) }; TABLES], count: AtomicUsize::new(0) }
+        Registry { tables: [const { SpinLock::new(Slots::new()) }; TABLES], count: AtomicUsize::new(0) }
     }
 
     /// Enters a socket.
     pub fn enter(&'static self, inode: u64, name: WeakRc<T>) -> Entered<T> {
-        self.tables[inode as usize % TABLES].with(|table| table.insert(inode, name));
+        let table = inode as usize % TABLES;
+        let number = self.tables[table].with(|entries| entries.insert((inode, name)));
         self.count.fetch_add(1, Ordering::Relaxed);
-        Entered { registry: self, inode }
+        Entered { registry: self, table: table as u32, number }
     }
 
     /// The next socket for one who lists them.
     pub fn next(&self, cursor: &mut Cursor<u64>) -> Option<WeakRc<T>> {
         cursor.next(TABLES, |table, last| {
-            let start = last.map_or(Bound::Unbounded, Bound::Excluded);
-            self.tables[table]
-                .with(|table| table.range((start, Bound::Unbounded)).next().map(|(inode, name)| (*inode, *name)))
+            let start = last.map_or(0, |last| last as u32 + 1);
+            self.tables[table].with(|entries| entries.next(start).map(|(number, (_, name))| (number.into(), *name)))
         })
     }
 
     /// The socket with that inode.
     pub fn find(&self, inode: u64) -> Option<WeakRc<T>> {
-        self.tables[inode as usize % TABLES].with(|table| table.get(&inode).copied())
+        self.tables[inode as usize % TABLES].with(|entries| {
+            let mut all = core::iter::successors(entries.next(0), |(number, _)| entries.next(number + 1));
+            all.find_map(|(_, (number, name))| (*number == inode).then_some(*name))
+        })
     }
 
     /// How many there are.
@@ -66,12 +70,13 @@ impl<T: Send + Sync + 'static> Registry<T> {
 /// A socket's entry. Dropping it ends it.
 pub struct Entered<T: Send + Sync + 'static> {
     registry: &'static Registry<T>,
-    inode: u64,
+    table: u32,
+    number: u32,
 }
 
 impl<T: Send + Sync> Drop for Entered<T> {
     fn drop(&mut self) {
-        self.registry.tables[self.inode as usize % TABLES].with(|table| table.remove(&self.inode));
+        self.registry.tables[self.table as usize].with(|entries| entries.remove(self.number));
         self.registry.count.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -192,6 +192,7 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
         hang_up_if_orphaned(process.group(), Some(process), cx);
     }
     process.timers.stop(process, cx);
+    process.account.end();
     let (code, value) = process.exit_status().si_code_and_status();
     let told = process.with_parent_as_known(parent, cx, |parent, children| {
         let abandoned =

@@ -8,7 +8,7 @@ use frame::Cx;
 use frame::irq::IrqCx;
 use refs::{SpinLock, StrongRc};
 
-use crate::time::{Setting, Timeline, Timer, TimerClock};
+use crate::time::{Expired, Setting, Timeline, Timer, TimerClock};
 
 /// How often [`sample`] is called, in nanoseconds.
 const INTERVAL: u64 = 5_000_000_000;
@@ -25,8 +25,8 @@ static AVERAGES: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 /// Samples the load from now on. Called once, at boot.
 pub fn start(cx: &Cx) {
     static TIMER: SpinLock<Option<StrongRc<Timer>>> = SpinLock::new(None);
-    let go_on = |times, _: &IrqCx| {
-        if times > 0 {
+    let go_on = |expired: Expired, _: &IrqCx| {
+        if expired.times > 0 {
             sample();
         }
         ControlFlow::Continue(())

@@ -529,7 +529,7 @@ pub fn leave_core(cx: &Cx) {
 pub fn initialise(words: &SchedWords, parameters: Parameters, account: Option<&Account>) {
     Words(words).set_parameters(parameters);
     Words(words).set_cores(parameters.cores);
-    Words(words).set_account(account.map(Account::words));
+    Words(words).set_account(account.and_then(Account::words));
     Words(words).note_group();
 }
 
@@ -542,7 +542,7 @@ pub fn note_group(words: &SchedWords) {
 pub fn charge_to(account: &Account, cx: &Cx) {
     own_cpu_time(cx);
     if let Some(words) = tasks::current(cx).sched().map(Words) {
-        words.set_account(Some(account.words()));
+        words.set_account(account.words());
         frame::mm::work_for(words.payer());
     }
 }

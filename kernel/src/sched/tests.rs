@@ -392,7 +392,8 @@ fn group_of(parent: u32, weight: u64) -> (Group, Account) {
 
 /// How long the tasks of an account have run, in thousandths of the time.
 fn share(account: &Account, time: u64) -> u64 {
-    account.words()[super::task::TIME].load(core::sync::atomic::Ordering::Relaxed) * 1000 / time
+    account.words().expect("it has not ended")[super::task::TIME].load(core::sync::atomic::Ordering::Relaxed) * 1000
+        / time
 }
 
 #[test]

@@ -374,7 +374,7 @@ fn flock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         if let Some(waker) = waker {
             open.watch(waker, cx);
         }
-        match file.inode(cx)?.locks.lock_whole(open, kind, waker, cx)? {
+        match file.inode(cx)?.locks.lock_whole((open, &file.shares_lock), kind, waker, cx)? {
             true => Ok(0),
             false if waits => Err(Stop::Block),
             false => Err(Errno::EAGAIN.into()),

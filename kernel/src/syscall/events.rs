@@ -70,7 +70,10 @@ fn timerfd_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if !is_known || flags & !(abi::TFD_CLOEXEC | abi::TFD_NONBLOCK) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    install(Box::new(TimerFd::new(clock)), flags, me, cx)
+    crate::memory::admit()?;
+    let flags = OpenFlags::from_bits_retain(flags);
+    let file = OpenFile::new(Box::new(TimerFd::new(clock)), flags & OpenFlags::NONBLOCK | OpenFlags::READ_WRITE);
+    Ok(reserve_fd(me, cx)?.fill_counted(file, FdFlags::of(flags), cx))
 }
 
 /// `struct itimerspec`.

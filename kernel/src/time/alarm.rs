@@ -18,7 +18,7 @@ const NEVER: u64 = u64::MAX;
 const AT_ONCE: usize = 64;
 
 /// Something that is to happen at a time. It belongs to whom it happens to: dropped, it does not happen any more, and nothing of it is left in
-/// the queue.
+/// the queue. Until then it takes its [memory](Self::BYTES) there, also when it has happened.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an alarm that is dropped does not go off"]
 pub struct Alarm {
@@ -26,9 +26,14 @@ pub struct Alarm {
     ticket: Ticket,
 }
 
+impl Alarm {
+    /// So many bytes of the heap come back with one at least.
+    pub const BYTES: usize = Queue::<Due>::ENTRY_BYTES;
+}
+
 impl Drop for Alarm {
     fn drop(&mut self) {
-        self.timeline.queue().with(|queue| queue.remove(&self.ticket));
+        self.timeline.queue().with(|queue| queue.remove(&mut self.ticket));
     }
 }
 

@@ -19,7 +19,7 @@ pub use alarm::{
     Alarm, Timeline, core_idles, end_slice_at, keep_seconds, look_again_soon, note_slice_end, slice_end_was_noted,
     start, wake_at, went_off,
 };
-pub use timer::{CpuClock, Notify, Setting, Timer, TimerClock};
+pub use timer::{CpuClock, Expired, Notify, Setting, Timer, TimerClock};
 
 /// Nanoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000;

@@ -10,7 +10,7 @@ use frame::irq::IrqCx;
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
-use super::{SECOND, Setting, Timeline, Timer, TimerClock};
+use super::{Alarm, Expired, SECOND, Setting, Timeline, Timer, TimerClock};
 use crate::credentials::Uid;
 use crate::error::{Errno, Result};
 use crate::memory::remains::{self, Remainder};
@@ -88,9 +88,18 @@ pub struct ProcessTimers {
     had_any: AtomicBool,
 }
 
-/// How often all POSIX timers were deleted. Held while one of them tells somebody: once all were deleted none does. (A type of its own, so that it is a lock of its own where the order of locks is checked.)
+/// Held while one of the POSIX timers tells somebody: once all were deleted none does. (A type of its own, so that it is a lock of its own where the order of locks is checked.)
 #[derive(Default)]
-struct Deletions(SpinLock<u32>);
+struct Deletions(SpinLock<Generation>);
+
+/// The POSIX timers since all were deleted.
+#[derive(Default)]
+struct Generation {
+    /// How often that was.
+    number: u32,
+    /// How many of them are armed, once who arms or disarms one has said so: below 0 where it went off before.
+    armed: isize,
+}
 
 /// POSIX timers by their ids.
 #[derive(Default)]
@@ -159,8 +168,8 @@ impl ProcessTimers {
                 Interval::Profiling => (Process::cpu_clock(process, cx), Signal::PROF),
             };
             let process = process.downgrade();
-            let tell = move |times, cx: &IrqCx| {
-                if times > 0 {
+            let tell = move |expired: Expired, cx: &IrqCx| {
+                if expired.times > 0 {
                     send(process, Info::kernel(signal), cx);
                 }
                 ControlFlow::Continue(())
@@ -185,8 +194,8 @@ impl ProcessTimers {
         let timer = (soft != u64::MAX).then(|| {
             self.had_any.store(true, Ordering::Relaxed);
             let name = process.downgrade();
-            let tell = move |times, cx: &IrqCx| {
-                if times > 0 {
+            let tell = move |expired: Expired, cx: &IrqCx| {
+                if expired.times > 0 {
                     processor_time_used_up(name, cx);
                 }
                 ControlFlow::Continue(())
@@ -214,12 +223,12 @@ impl ProcessTimers {
     ) -> Result<u32> {
         crate::memory::admit()?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
-        let generation = *self.deletions.0.lock(cx);
+        let generation = self.deletions.0.lock(cx).number;
         let made = StrongRc::new_cyclic(|name: WeakRc<PosixTimer>| {
             let timer = Timer::new(
                 clock.timer_clock(),
-                Box::new(move |times, cx| match name.upgrade(cx) {
-                    Ok(timer) => timer.tell(times, cx),
+                Box::new(move |expired, cx| match name.upgrade(cx) {
+                    Ok(timer) => timer.tell(expired, cx),
                     Err(_) => ControlFlow::Break(()),
                 }),
             );
@@ -273,7 +282,8 @@ impl ProcessTimers {
         process.let_go(Held::Timer, 1, cx);
         // It may go off just now: it has told whom it tells when it is disarmed.
         let timer = removed.get(cx);
-        timer.timer.get(cx).set(Setting::default(), cx);
+        let old = timer.timer.get(cx).set(Setting::default(), cx);
+        self.count_armed(&timer, old, Setting::default(), cx);
         drop(timer);
         drop(removed);
         Ok(())
@@ -285,13 +295,26 @@ impl ProcessTimers {
             return;
         }
         let PosixTimers { by_id: removed, user } = core::mem::take(&mut *self.posix.lock(cx));
-        // Who tells somebody just now has done so from here on.
-        *self.deletions.0.lock(cx) += 1;
+        let armed = {
+            // Who tells somebody just now has done so from here on.
+            let mut generation = self.deletions.0.lock(cx);
+            generation.number += 1;
+            core::mem::take(&mut generation.armed)
+        };
         discount_for(user, removed.len());
         process.let_go(Held::Timer, removed.len() as u32, cx);
         if removed.len() > PIECE {
-            let bytes = removed.len() * TIMER_BYTES;
+            let armed = usize::try_from(armed).unwrap_or(0).min(removed.len());
+            let bytes = removed.len() * TIMER_BYTES + armed * Alarm::BYTES;
             remains::leave_objects(TimerRemains(removed), bytes);
+        }
+    }
+
+    /// One of them was set.
+    fn count_armed(&self, timer: &PosixTimer, old: Setting, new: Setting, cx: &Cx) {
+        let mut generation = self.deletions.0.lock(cx);
+        if generation.number == timer.generation {
+            generation.armed += isize::from(new.next.is_some()) - isize::from(old.next.is_some());
         }
     }
 
@@ -312,7 +335,11 @@ impl PosixTimer {
     /// Arms or disarms it, by what [`PosixClock::resolve`] says; what it was set to, with the time left.
     pub fn set(&self, clock: TimerClock, setting: Setting, cx: &Cx) -> Setting {
         *self.overruns.lock(cx) = (0, 0);
-        self.timer.get(cx).set_by(clock, setting, cx)
+        let old = self.timer.get(cx).set_by(clock, setting, cx);
+        if let Ok(process) = self.process.upgrade(cx) {
+            process.timers.count_armed(self, old, setting, cx);
+        }
+        old
     }
 
     /// The time left and the interval.
@@ -326,11 +353,14 @@ impl PosixTimer {
         if self.is_signal_pending(0, cx) { last } else { current }
     }
 
-    fn tell(&self, times: u64, cx: &IrqCx) -> ControlFlow<()> {
+    fn tell(&self, Expired { times, is_last }: Expired, cx: &IrqCx) -> ControlFlow<()> {
         let Ok(process) = self.process.upgrade(cx) else { return ControlFlow::Break(()) };
-        let deletions = process.timers.deletions.0.lock(cx);
-        if *deletions != self.generation {
+        let mut generation = process.timers.deletions.0.lock(cx);
+        if generation.number != self.generation {
             return ControlFlow::Break(());
+        }
+        if is_last {
+            generation.armed -= 1;
         }
         if times == 0 {
             return ControlFlow::Continue(());

@@ -3,25 +3,32 @@
 //! A heap in which each entry has four children, so that what is due late, as nearly everything is when it is entered, is put at the end and taken
 //! out there with next to no comparison. An entry has a *slot* that says where in the heap it is. Both are in chunks: however many
 //! entries there are, no large piece of memory is asked for or copied, and what a peak needed goes back.
+//!
+//! What an entry takes is there as long as its [`Ticket`], also when the value has come out: so who counts tickets knows how much memory comes back with them.
 
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
+use crate::memory::slot_bytes;
 use crate::slots::Slots;
 
 /// Values by the time at which they are due; those of one time come out as they went in.
 pub(super) struct Queue<T> {
     heap: Chunks<Entry>,
     slots: Slots<Slot<T>>,
+    /// How many tickets stand for something.
+    tickets: u32,
     last_id: u64,
 }
 
-/// Which entry of a queue. After it has left the queue it stands for nothing.
+/// Which entry of a queue. It is to be [given back](Queue::remove), and stands for nothing from then on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     slot: u32,
-    id: u64,
 }
+
+/// No slot, and no place in the heap.
+const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 struct Entry {
@@ -31,10 +38,10 @@ struct Entry {
 }
 
 struct Slot<T> {
-    id: u64,
-    /// Where in the heap the entry is.
+    /// Where in the heap the entry is; [`NONE`] if it is not there any more.
     at: u32,
-    value: T,
+    /// `None` once it has come out.
+    value: Option<T>,
 }
 
 /// How many children an entry has.
@@ -47,33 +54,46 @@ impl Entry {
 }
 
 impl<T> Queue<T> {
+    /// So many bytes of the heap an entry takes at least.
+    pub const ENTRY_BYTES: usize = Slots::<Slot<T>>::ENTRY_BYTES + slot_bytes(size_of::<Entry>() * CHUNK) / CHUNK;
+
     pub const fn new() -> Self {
-        Queue { heap: Chunks::new(), slots: Slots::new(), last_id: 0 }
+        Queue { heap: Chunks::new(), slots: Slots::new(), tickets: 0, last_id: 0 }
     }
 
     /// Enters a value.
     pub fn insert(&mut self, deadline: u64, value: T) -> Ticket {
         self.last_id += 1;
         let (id, at) = (self.last_id, self.heap.len);
-        let slot = self.slots.insert(Slot { id, at, value });
+        let slot = self.slots.insert(Slot { at, value: Some(value) });
+        self.heap.make_room(self.tickets);
+        self.tickets += 1;
         let entry = Entry { deadline, id, slot };
         self.heap.push(entry);
         if at > 0 && entry.is_before(&self.heap[(at - 1) / CHILDREN]) {
             self.raise(at, entry);
         }
-        Ticket { slot, id }
+        Ticket { slot }
     }
 
-    /// Takes a value out; `None` if it has left the queue already.
-    pub fn remove(&mut self, ticket: &Ticket) -> Option<T> {
-        let slot = self.slots.get(ticket.slot).filter(|slot| slot.id == ticket.id)?;
-        let at = slot.at;
-        self.take(at)
+    /// Takes a value out and gives its ticket back; `None` if it has left the queue already.
+    pub fn remove(&mut self, ticket: &mut Ticket) -> Option<T> {
+        let Slot { at, value } = self.slots.remove(core::mem::replace(&mut ticket.slot, NONE))?;
+        if at != NONE {
+            self.take(at);
+        }
+        self.tickets -= 1;
+        self.heap.keep(self.tickets);
+        value
     }
 
     /// Takes the value out that is due first, if it is due at `now`.
     pub fn pop_due(&mut self, now: u64) -> Option<T> {
-        if self.next()? > now { None } else { self.take(0) }
+        let first = *self.heap.get(0).filter(|first| first.deadline <= now)?;
+        self.take(0);
+        let slot = self.slots.get_mut(first.slot)?;
+        slot.at = NONE;
+        slot.value.take()
     }
 
     /// When the first value is due.
@@ -82,9 +102,8 @@ impl<T> Queue<T> {
     }
 
     /// Takes out what is at a place of the heap. The last entry comes to that place.
-    fn take(&mut self, at: u32) -> Option<T> {
-        let slot = self.heap.get(at)?.slot;
-        let last = self.heap.pop()?;
+    fn take(&mut self, at: u32) {
+        let Some(last) = self.heap.pop() else { return };
         if at < self.heap.len {
             if at > 0 && last.is_before(&self.heap[(at - 1) / CHILDREN]) {
                 self.raise(at, last);
@@ -92,7 +111,6 @@ impl<T> Queue<T> {
                 self.lower(at, last);
             }
         }
-        self.slots.remove(slot).map(|slot| slot.value)
     }
 
     fn put(&mut self, at: u32, entry: Entry) {
@@ -142,7 +160,7 @@ const CHUNK: usize = 64;
 
 /// Values in a row.
 struct Chunks<T> {
-    /// All but the last two are full; the last may be empty.
+    /// Those in front are full, those at the end are empty.
     chunks: Vec<Vec<T>>,
     len: u32,
 }
@@ -152,12 +170,16 @@ impl<T> Chunks<T> {
         Chunks { chunks: Vec::new(), len: 0 }
     }
 
-    fn push(&mut self, value: T) {
-        let chunk = self.len as usize / CHUNK;
-        if chunk == self.chunks.len() {
+    /// Makes room for one more than so many values, which are no fewer than there are, and for which there is room.
+    fn make_room(&mut self, most: u32) {
+        if most as usize / CHUNK == self.chunks.len() {
             self.chunks.push(Vec::with_capacity(CHUNK));
         }
-        self.chunks[chunk].push(value);
+    }
+
+    /// Appends a value, for which there is room.
+    fn push(&mut self, value: T) {
+        self.chunks[self.len as usize / CHUNK].push(value);
         self.len += 1;
     }
 
@@ -165,9 +187,13 @@ impl<T> Chunks<T> {
         let chunk = self.len.checked_sub(1)? as usize / CHUNK;
         let value = self.chunks[chunk].pop()?;
         self.len -= 1;
-        // One that is empty is kept, for whoever enters at its edge and leaves again.
-        self.chunks.truncate(chunk + 2);
         Some(value)
+    }
+
+    /// Gives back what more than so many values take, which are no fewer than there are.
+    fn keep(&mut self, most: u32) {
+        // One that is empty is kept, for whoever enters at its edge and leaves again.
+        self.chunks.truncate(most as usize / CHUNK + 2);
     }
 
     fn get(&self, at: u32) -> Option<&T> {
@@ -208,9 +234,9 @@ mod tests {
                     tickets.push((deadline, id, queue.insert(deadline, id)));
                 }
                 5 | 6 if !tickets.is_empty() => {
-                    let (deadline, entered, ticket) = tickets.swap_remove(random as usize % tickets.len());
-                    assert_eq!(queue.remove(&ticket), map.remove(&(deadline, entered)));
-                    assert_eq!(queue.remove(&ticket), None);
+                    let (deadline, entered, mut ticket) = tickets.swap_remove(random as usize % tickets.len());
+                    assert_eq!(queue.remove(&mut ticket), map.remove(&(deadline, entered)));
+                    assert_eq!(queue.remove(&mut ticket), None);
                 }
                 _ => {
                     let due = map.first_key_value().map(|((deadline, _), _)| *deadline);
@@ -225,6 +251,9 @@ mod tests {
             assert_eq!(queue.pop_due(u64::MAX), Some(id));
         }
         assert_eq!(queue.next(), None);
+        // What has come out takes as much as before until its ticket is given back.
+        assert!(queue.heap.chunks.len() > tickets.len() / CHUNK && tickets.len() > 10 * CHUNK);
+        assert!(tickets.iter_mut().all(|(.., ticket)| queue.remove(ticket).is_none()));
         assert!(queue.heap.chunks.len() <= 2);
     }
 }

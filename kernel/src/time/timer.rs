@@ -65,8 +65,17 @@ pub struct Setting {
     pub interval: u64,
 }
 
-/// Told of expirations: how many there were since the last call; 0 where the time has only been looked at. On `Break` there are no more. Runs in the timer's interrupt, with the timer locked: it asks the timer nothing.
-pub type Notify = Box<dyn Fn(u64, &IrqCx) -> ControlFlow<()> + Send + Sync>;
+/// Told of expirations. On `Break` there are no more. Runs in the timer's interrupt, with the timer locked: it asks the timer nothing.
+pub type Notify = Box<dyn Fn(Expired, &IrqCx) -> ControlFlow<()> + Send + Sync>;
+
+/// What the owner of a timer is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Expired {
+    /// How often it has expired since the last call; 0 where the time has only been looked at.
+    pub times: u64,
+    /// Whether that was all: it is disarmed.
+    pub is_last: bool,
+}
 
 /// A timer. It belongs to a process or an open file, and stops when it is destroyed.
 ///
@@ -150,7 +159,7 @@ impl Timer {
         let Some(due) = setting.next else { return };
         if due > now {
             // A clock of a process stands still where that sleeps; or the timer was set anew since it was found to be due.
-            let goes_on = (self.notify)(0, cx).is_continue();
+            let goes_on = (self.notify)(Expired { times: 0, is_last: false }, cx).is_continue();
             state.alarm = if goes_on { self.arm(clock, setting, || now, cx) } else { None };
             return;
         }
@@ -158,7 +167,7 @@ impl Timer {
         setting.next = (setting.interval > 0).then(|| due.saturating_add(times.saturating_mul(setting.interval)));
         state.setting = setting;
         state.expirations = state.expirations.saturating_add(times);
-        if (self.notify)(times, cx).is_break() {
+        if (self.notify)(Expired { times, is_last: setting.next.is_none() }, cx).is_break() {
             state.alarm = None;
             return;
         }

@@ -201,16 +201,17 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         Some(entry.object.owners() + (chunk.entries.owners() - 1))
     }
 
-    /// Takes out entries that are not unseen, from `index` on, until one is the last that owns its object, or `choose` accepts its object: that one, and the number to go on
+    /// Takes out entries that are not unseen, from `index` on, until `N` are the last that own their objects, or `choose` accepts their objects: those, and the number to go on
     /// with. The others cost next to nothing; after `most` of them it is time for something else, too. For a table that ends: no number is free again.
-    /// What other tables share ends with the last of them. Nothing and at least the length of the table when all are out; the unseen are left to [`pop`](Self::pop).
-    pub fn drain(
+    /// What other tables share ends with the last of them. Fewer, and at least the length of the table, when all are out; the unseen are left to [`pop`](Self::pop).
+    pub fn drain<const N: usize>(
         &mut self,
         index: usize,
         most: usize,
         mut choose: impl FnMut(&T) -> bool,
-    ) -> (Option<Dying<T, M>>, usize) {
+    ) -> ([Option<Dying<T, M>>; N], usize) {
         let mut at = index;
+        let (mut drained, mut count) = ([const { None }; N], 0);
         let end = index.saturating_add(most).min(self.len());
         while at < end {
             let number = at / CHUNK;
@@ -230,16 +231,24 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
                 seen &= seen - 1;
                 let here = number * CHUNK + bit;
                 if here >= end {
-                    return (None, end);
+                    return (drained, end);
                 }
                 if let Some(entry) = entries.get_mut(bit).and_then(Option::take)
                     && (entry.object.owners() == 1 || entry.object.with(&mut choose))
                 {
+                    if let Some(place) = drained.get_mut(count) {
+                        // There is nothing in it.
+                        core::mem::forget(place.replace(Dying::new(entry.object)));
+                    }
+                    count += 1;
+                    if count < N {
+                        continue;
+                    }
                     // Who goes on behind a chunk's last entry does not come back to it.
                     if seen == 0 && chunk.unseen == 0 {
                         chunk.entries = SharedSlice::empty();
                     }
-                    return (Some(Dying::new(entry.object)), here + 1);
+                    return (drained, here + 1);
                 }
             }
             if chunk.unseen == 0 {
@@ -247,7 +256,7 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
             }
             at = (number + 1) * CHUNK;
         }
-        (None, at.max(end))
+        (drained, at.max(end))
     }
 
     /// Takes out the entry with the highest number. For a table that ends, and that shares nothing: what was [drained](Self::drain) is out. `None` when all are out.
@@ -718,7 +727,7 @@ mod tests {
         }
         let mut at = 0;
         while at < table.len() {
-            let (alone, next) = table.drain(at, 1000, |_| false);
+            let ([alone], next) = table.drain(at, 1000, |_| false);
             at = next;
             if let Some(alone) = alone {
                 alone.destroy(&mut cx);

@@ -208,12 +208,12 @@ fn a_table_that_ends_is_emptied_in_parts_and_says_what_it_owned_alone() {
             copy.remove(alone).unwrap().destroy(cx);
         }
         assert_eq!([0, 1, 2, 200].map(|index| table.owners(index)), [Some(2), Some(1), Some(2), None]);
-        let (alone, next) = table.drain(0, 50, |_| false);
+        let ([alone], next) = table.drain(0, 50, |_| false);
         assert_eq!((alone.map(|alone| alone.get(cx).0), next), (Some(1), 2));
-        assert!(matches!(table.drain(2, 50, |_| false), (None, 52)));
-        let (alone, next) = table.drain(52, 1000, |_| false);
+        assert!(matches!(table.drain(2, 50, |_| false), ([None], 52)));
+        let ([alone], next) = table.drain(52, 1000, |_| false);
         assert_eq!((alone.map(|alone| alone.get(cx).0), next), (Some(100), 101));
-        let (rest, end) = table.drain(101, 1000, |_| false);
+        let ([rest], end) = table.drain(101, 1000, |_| false);
         assert!(rest.is_none() && end >= 200 && end == table.len());
         assert_eq!(copy.owners(3), Some(1));
         drop((table, copy));
@@ -232,10 +232,10 @@ fn a_table_that_ends_says_what_it_is_asked_for_and_the_last_of_two_all() {
         }
         let mut copy = table.share_all().unwrap();
         let (end, is_second) = (table.len(), |noted: &Noted| noted.0 == 1);
-        assert!(matches!(table.drain(0, 1000, is_second), (None, next) if next == end));
-        let (chosen, next) = copy.drain(0, 1000, is_second);
+        assert!(matches!(table.drain(0, 1000, is_second), ([None], next) if next == end));
+        let ([chosen], next) = copy.drain(0, 1000, is_second);
         assert_eq!((chosen.map(|chosen| chosen.get(cx).0), next), (Some(1), 2));
-        assert!(matches!(copy.drain(next, 1000, is_second), (None, next) if next == end));
+        assert!(matches!(copy.drain(next, 1000, is_second), ([None], next) if next == end));
         drop(other);
         refs::reclaim::reclaim(cx);
         assert_eq!(dropped(), 3);
@@ -349,7 +349,7 @@ fn a_table_that_ends_leaves_what_nobody_sees_for_later() {
         assert!(!table.is_unseen(500) && !table.is_unseen(600));
         let (mut drained, mut at) = (Vec::new(), 0);
         while at < table.len() {
-            let (seen, next) = table.drain(at, 4096, |_| false);
+            let ([seen], next) = table.drain(at, 4096, |_| false);
             drained.extend(seen.map(|seen| seen.get(cx).0));
             at = next;
         }
@@ -374,7 +374,7 @@ fn what_two_tables_have_is_unseen_in_neither() {
         let later = table.insert(StrongRc::new(Noted(70)), (), HandleEnd::Unseen, 0, 100).ok().unwrap();
         assert!(table.is_unseen(later) && !table.is_unseen(later - 1));
         drop(copy);
-        let (first, next) = table.drain(0, 4096, |_| false);
+        let ([first], next) = table.drain(0, 4096, |_| false);
         assert_eq!((first.map(|first| first.get(cx).0), next), (Some(0), 1));
         table.see_all();
         assert!(!table.is_unseen(later));

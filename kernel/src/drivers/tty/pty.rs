@@ -1,7 +1,6 @@
 //! Pseudo-terminals: see pty(7).
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use frame::Cx;
@@ -28,12 +27,13 @@ struct Entry {
 
 /// All pseudo-terminals.
 struct Ptys {
-    by_number: BTreeMap<u32, Entry>,
+    /// The last one is there.
+    by_number: Vec<Option<Entry>>,
     /// All lower numbers are in use.
     lowest: u32,
 }
 
-static PTYS: SpinLock<Ptys> = SpinLock::new(Ptys { by_number: BTreeMap::new(), lowest: 0 });
+static PTYS: SpinLock<Ptys> = SpinLock::new(Ptys { by_number: Vec::new(), lowest: 0 });
 /// How many there may be (`/proc/sys/kernel/pty/max`).
 const MAX_PTYS: u32 = 4096;
 /// What the slave may leave unread in canonical mode before the master's writers wait.
@@ -48,10 +48,34 @@ pub struct MasterFile {
 impl Ptys {
     /// The lowest number that is free. Those that are looked at in vain are not looked at again before one below them is free.
     fn lowest_free(&mut self) -> Option<u32> {
-        let taken =
-            self.by_number.range(self.lowest..).zip(self.lowest..).take_while(|((taken, _), at)| **taken == *at);
+        let taken = self.by_number.iter().skip(self.lowest as usize).take_while(|entry| entry.is_some());
         self.lowest += taken.count() as u32;
         (self.lowest < MAX_PTYS).then_some(self.lowest)
+    }
+
+    fn insert(&mut self, number: u32, entry: Entry) {
+        let at = number as usize;
+        if at >= self.by_number.len() {
+            self.by_number.resize_with(at + 1, || None);
+        }
+        self.by_number[at] = Some(entry);
+    }
+
+    fn get(&self, number: u32) -> Option<&Entry> {
+        self.by_number.get(number as usize)?.as_ref()
+    }
+
+    fn remove(&mut self, number: u32) {
+        self.lowest = self.lowest.min(number);
+        if let Some(entry) = self.by_number.get_mut(number as usize) {
+            *entry = None;
+        }
+        while let Some(None) = self.by_number.last() {
+            self.by_number.pop();
+        }
+        if self.by_number.is_empty() {
+            self.by_number = Vec::new();
+        }
     }
 }
 
@@ -68,7 +92,7 @@ pub fn open_master(me: &Current, cx: &Cx) -> Result<Box<dyn File>> {
     let mut ptys = PTYS.lock(cx);
     let number = ptys.lowest_free().ok_or(Errno::ENOSPC)?;
     let tty = Tty::new(Line::Master(number));
-    ptys.by_number.insert(number, Entry { tty: tty.downgrade(), uid, gid });
+    ptys.insert(number, Entry { tty: tty.downgrade(), uid, gid });
     Ok(Box::new(MasterFile { tty }))
 }
 
@@ -97,25 +121,23 @@ pub(super) fn slaves_of(tty: WeakRc<Tty>, cx: &Cx) -> Option<StrongRc<Slaves>> {
 
 /// The pseudo-terminal of that number.
 pub(super) fn tty(number: u32, cx: &Cx) -> Option<WeakRc<Tty>> {
-    PTYS.lock(cx).by_number.get(&number).map(|entry| entry.tty)
+    PTYS.lock(cx).get(number).map(|entry| entry.tty)
 }
 
 /// The number is free again.
 pub(super) fn forget(number: u32) {
-    PTYS.with(|ptys| {
-        ptys.lowest = ptys.lowest.min(number);
-        ptys.by_number.remove(&number)
-    });
+    PTYS.with(|ptys| ptys.remove(number));
 }
 
 /// The numbers in use, ascending: what `/dev/pts` lists.
 pub fn numbers(cx: &Cx) -> Vec<u32> {
-    PTYS.lock(cx).by_number.keys().copied().collect()
+    let ptys = PTYS.lock(cx);
+    (0..).zip(&ptys.by_number).filter_map(|(number, entry)| entry.as_ref().map(|_| number)).collect()
 }
 
 /// The user and the group who own the slave of that number; `None` if there is none.
 pub fn owner(number: u32, cx: &Cx) -> Option<(u32, u32)> {
-    PTYS.lock(cx).by_number.get(&number).map(|entry| (entry.uid, entry.gid))
+    PTYS.lock(cx).get(number).map(|entry| (entry.uid, entry.gid))
 }
 
 impl TerminalState {

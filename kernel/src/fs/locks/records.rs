@@ -3,6 +3,7 @@
 //! A change that takes many locks out is carried out in pieces. It counts from the moment at which it is made: whoever looks at the locks next
 //! carries out first what is left of it.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque, btree_map};
 use alloc::vec::Vec;
 use core::mem::take;
@@ -10,6 +11,8 @@ use core::ops::Bound::{Excluded, Included, Unbounded};
 
 use super::{LockKind, Owner, RecordLock};
 use crate::error::{Errno, Result};
+use crate::memory::remains::{self, Remainder};
+use crate::memory::slot_bytes;
 use crate::pieces::{Pieces, free_in_pieces};
 use crate::step::TimeSlice;
 
@@ -17,6 +20,8 @@ use crate::step::TimeSlice;
 const MOST_LOCKS: usize = 12288;
 /// So many locks are taken out at once; where they are more, that is done in pieces.
 const MANY: usize = 64;
+/// To free so many locks takes no longer than to leave them.
+const FEW: usize = 16;
 /// So many locks are looked at in a piece: some ten thousand instructions, three times that where all of them go.
 const PIECE: usize = if cfg!(test) { 16 } else { 256 };
 /// Among so many locks a single look at all of them takes long.
@@ -39,8 +44,9 @@ pub(super) struct Records<O: Owner> {
     locks: BTreeMap<Key, RecordLock<O>>,
     /// How many locks of each class there are.
     classes: BTreeMap<u32, usize>,
-    /// How many locks each owner has.
-    owners: BTreeMap<O, usize>,
+    owners: BTreeMap<O, Own>,
+    /// How many owners have not [ended](Self::end_owner).
+    living: usize,
     made: u64,
     /// What was changed and is not carried out yet, in order.
     pending: VecDeque<Change<O>>,
@@ -48,6 +54,13 @@ pub(super) struct Records<O: Owner> {
     purge_at: usize,
     /// Those of dead owners were thrown out since somebody last wanted to know.
     is_purged: bool,
+}
+
+/// What one owner has.
+#[derive(Default)]
+struct Own {
+    locks: usize,
+    has_ended: bool,
 }
 
 /// A change that is being carried out.
@@ -87,6 +100,7 @@ impl<O: Owner> Default for Records<O> {
             locks: BTreeMap::new(),
             classes: BTreeMap::new(),
             owners: BTreeMap::new(),
+            living: 0,
             made: 0,
             pending: VecDeque::new(),
             purge_at: MANY,
@@ -175,7 +189,11 @@ impl<O: Owner> Records<O> {
         self.made += 1;
         self.locks.insert((class, lock.first, self.made), lock);
         *self.classes.entry(class).or_default() += 1;
-        *self.owners.entry(lock.owner).or_default() += 1;
+        let own = self.owners.entry(lock.owner).or_default();
+        if own.locks == 0 {
+            self.living += 1;
+        }
+        own.locks += 1;
     }
 
     /// A lock was taken out.
@@ -186,12 +204,32 @@ impl<O: Owner> Records<O> {
                 self.classes.remove(&key.0);
             }
         }
-        if let Some(count) = self.owners.get_mut(owner) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(own) = self.owners.get_mut(owner) {
+            own.locks -= 1;
+            if own.locks == 0 {
+                self.living -= usize::from(!own.has_ended);
                 self.owners.remove(owner);
             }
         }
+    }
+
+    /// An owner has ended; whether all have that have locks here, or are about to get some. It may be said more than once.
+    pub(super) fn end_owner(&mut self, owner: &O) -> bool {
+        if let Some(own) = self.owners.get_mut(owner)
+            && !core::mem::replace(&mut own.has_ended, true)
+        {
+            self.living -= 1;
+        }
+        self.living == 0 && self.pending.is_empty()
+    }
+
+    /// Leaves the locks of owners all of whom have ended, without a word to the task that takes remains apart. False: they were few, and are gone.
+    pub(super) fn leave(self: Box<Self>) -> bool {
+        let count = self.locks.len();
+        if count > FEW {
+            remains::gather_heap(LeftLocks { rest: self, locks: btree_map::IntoIter::default() }, count * LOCK_BYTES);
+        }
+        count > FEW
     }
 
     fn remove(&mut self, keys: &[Key]) {
@@ -289,6 +327,30 @@ impl<O: Owner> Drop for Records<O> {
 impl<O: Owner> Pieces for btree_map::IntoIter<Key, RecordLock<O>> {
     fn free_piece(&mut self) -> bool {
         (0..MANY).all(|_| self.next().is_some())
+    }
+}
+
+/// So many bytes a lock takes at least: the leaves of the standard library's trees have room for eleven.
+const LOCK_BYTES: usize = slot_bytes(11 * size_of::<(Key, RecordLock)>()) / 11;
+
+/// Locks of owners that have ended.
+struct LeftLocks<O: Owner> {
+    /// With the locks, until the first of them are freed.
+    rest: Box<Records<O>>,
+    locks: btree_map::IntoIter<Key, RecordLock<O>>,
+}
+
+impl<O: Owner> Remainder for LeftLocks<O> {
+    fn give_back(&mut self) -> Option<usize> {
+        None
+    }
+
+    fn free_piece(&mut self) -> Option<usize> {
+        if !self.rest.locks.is_empty() {
+            self.locks = take(&mut self.rest.locks).into_iter();
+        }
+        let freed = self.locks.by_ref().take(PIECE).count();
+        (freed > 0).then_some(freed * LOCK_BYTES)
     }
 }
 

@@ -3,8 +3,11 @@
 use alloc::collections::{BTreeSet, btree_set};
 use core::mem::take;
 use core::ops::Bound::{Excluded, Unbounded};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::{LockKind, LockOwner, Owner, PAUSE};
+use crate::memory::remains::{self, Remainder};
+use crate::memory::slot_bytes;
 use crate::pieces::{Pieces, free_in_pieces};
 use crate::step::{Step, TimeSlice};
 
@@ -18,18 +21,47 @@ const LOOKED_AT: usize = 4;
 pub(super) struct WholeLocks {
     exclusive: Option<LockOwner>,
     shared: BTreeSet<LockOwner>,
+    /// How many came into `shared` who have neither given up their lock nor [ended](Self::end_owner) since.
+    living: usize,
     /// Behind this one it is looked next for owners that are gone.
     looked_at: Option<LockOwner>,
 }
 
 impl WholeLocks {
-    /// Takes the owner's lock out; whether it had one.
-    pub(super) fn remove(&mut self, owner: &LockOwner) -> bool {
+    /// Takes the owner's lock out; whether it had one. `shares` says whether it is among the living who share, and is changed with that.
+    pub(super) fn remove(&mut self, owner: &LockOwner, shares: &AtomicBool) -> bool {
         if self.exclusive == Some(*owner) {
             self.exclusive = None;
             return true;
         }
-        self.shared.remove(owner)
+        let had_one = self.shared.remove(owner);
+        if had_one {
+            self.end_owner(shares);
+        }
+        had_one
+    }
+
+    /// One who may share the lock does so no more; whether all have ended who do.
+    pub(super) fn end_owner(&mut self, shares: &AtomicBool) -> bool {
+        if shares.load(Ordering::Relaxed) {
+            shares.store(false, Ordering::Relaxed);
+            self.living -= 1;
+        }
+        self.living == 0
+    }
+
+    /// Leaves the locks of owners all of whom have ended, without a word to the task that takes remains apart. False: they were few, and are gone.
+    pub(super) fn leave(mut self) -> bool {
+        let count = self.shared.len();
+        if count > AT_ONCE {
+            remains::gather_heap(Owners(take(&mut self.shared).into_iter()), count * OWNER_BYTES);
+        }
+        count > AT_ONCE
+    }
+
+    /// Whether somebody has it alone.
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.exclusive.is_some()
     }
 
     /// One that rules a lock of this kind out.
@@ -55,8 +87,8 @@ impl WholeLocks {
         Ok(None)
     }
 
-    /// Enters a lock that none rules out; its owner has no other.
-    pub(super) fn insert(&mut self, owner: LockOwner, kind: LockKind) {
+    /// Enters a lock that none rules out; its owner has no other. `shares` as for [`remove`](Self::remove).
+    pub(super) fn insert(&mut self, owner: LockOwner, kind: LockKind, shares: &AtomicBool) {
         if kind == LockKind::Exclusive {
             self.exclusive = Some(owner);
             return;
@@ -68,7 +100,10 @@ impl WholeLocks {
                 self.shared.remove(&next);
             }
         }
-        self.shared.insert(owner);
+        if self.shared.insert(owner) && !shares.load(Ordering::Relaxed) {
+            shares.store(true, Ordering::Relaxed);
+            self.living += 1;
+        }
     }
 }
 
@@ -86,5 +121,19 @@ struct Owners(btree_set::IntoIter<LockOwner>);
 impl Pieces for Owners {
     fn free_piece(&mut self) -> bool {
         (0..AT_ONCE).all(|_| self.0.next().is_some())
+    }
+}
+
+/// So many bytes one takes at least: the leaves of the standard library's trees have room for eleven.
+const OWNER_BYTES: usize = slot_bytes(11 * size_of::<LockOwner>()) / 11;
+
+impl Remainder for Owners {
+    fn give_back(&mut self) -> Option<usize> {
+        None
+    }
+
+    fn free_piece(&mut self) -> Option<usize> {
+        let freed = self.0.by_ref().take(AT_ONCE).count();
+        (freed > 0).then_some(freed * OWNER_BYTES)
     }
 }

@@ -234,12 +234,11 @@ impl InodeOps for RegularFile {
     }
 
     fn leave(&self) -> Option<usize> {
-        let (pages, bytes) = self.content.with(|content| {
+        let bytes = self.content.with(|content| {
             self.release(content.pages.count());
             self.ticket.give_back();
-            content.pages.give_back()
+            content.pages.gather()
         });
-        drop(pages);
         Some(slot_bytes(size_of::<Self>()) + bytes)
     }
 

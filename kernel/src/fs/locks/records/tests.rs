@@ -111,8 +111,32 @@ fn changes_in_pieces_agree_with_a_byte_by_byte_model() {
             locks.sort_by_key(|lock| (lock.0, lock.2));
             assert_eq!(locks, told(&model), "round {round}");
             assert_eq!(records.classes.values().sum::<usize>(), locks.len());
-            assert_eq!(records.owners.values().sum::<usize>(), locks.len());
+            assert_eq!(records.owners.values().map(|own| own.locks).sum::<usize>(), locks.len());
         }
     }
     assert!(changes_in_pieces > 100, "{changes_in_pieces} changes in pieces");
+}
+
+#[test]
+fn once_all_owners_have_ended_the_locks_can_be_left_as_a_whole() {
+    let mut records = Records::default();
+    let lock = |owner, first| RecordLock { owner, pid: 1, kind: LockKind::Shared, first, last: first };
+    let [one, other] = [Process(0), Process(1)];
+    for first in [0, 2, 4] {
+        for owner in [one, other] {
+            records.replace(owner, first, first, Some(lock(owner, first)), false);
+        }
+    }
+    assert!(!records.end_owner(&one) && !records.end_owner(&one));
+    // Who has given up all of its locks counts no more.
+    let mut others = Records::default();
+    others.replace(one, 0, 0, Some(lock(one, 0)), false);
+    others.replace(other, 0, 0, Some(lock(other, 0)), false);
+    others.replace(other, 0, 9, None, false);
+    assert!(others.end_owner(&one));
+    // What is to be set is not lost.
+    records.pending.push_back(Change { what: Replacement::Purge, at: (0, 0, 0) });
+    assert!(!records.end_owner(&other));
+    settle(&mut records);
+    assert!(records.end_owner(&other));
 }
