@@ -497,7 +497,7 @@ const LOOKS_AGAIN: u32 = 251;
 /// The error with which a wait ends now because the caller is to end.
 fn interrupted_by_kill<C: Caller>(me: &C, interruption: Interruption, cx: &Cx) -> Option<Errno> {
     me.interrupted(Interruption::KillOnly, cx)?;
-    if KILLED.fetch_add(1, Ordering::Relaxed) % LOOKS_AGAIN == 0 {
+    if KILLED.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AGAIN) {
         return None;
     }
     me.interrupted(interruption, cx)

@@ -425,7 +425,10 @@ impl Process {
         is_meant: impl Fn(&Process) -> bool,
     ) -> core::result::Result<R, bool> {
         let children = self.children.lock(cx);
-        if let Some(found) = children.changed.iter().find_map(|ticket| f(children.all.get(ticket)?.upgrade(cx).ok()?)) {
+        if !children.changed.is_empty()
+            && let Some(found) =
+                children.changed.iter().find_map(|ticket| f(children.all.get(ticket)?.upgrade(cx).ok()?))
+        {
             return Ok(found);
         }
         let holds = |child: WeakRc<Process>| child.upgrade(cx).is_ok_and(|child| is_meant(&child));

@@ -126,9 +126,9 @@ impl Account {
 
     /// How long its tasks have run, in nanoseconds, until now.
     pub fn time(&self) -> u64 {
-        if let Some(words) = self.words() {
-            SCHEDULER.charge_tasks_of(words);
-        }
+        let Some(words) = self.words() else { return self.time_at_end() };
+        SCHEDULER.charge_tasks_of(words);
+        // It may have ended meanwhile.
         self.time_at_end()
     }
 }
