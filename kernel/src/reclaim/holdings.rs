@@ -530,14 +530,15 @@ mod tests {
         payer.keep_if(|| true);
         let charged = || budget.usage().map_or(0, |usage| usage.count(Held::Pipe));
         let (mut tables, mut turns, mut before) = (Vec::new(), 0, 0);
-        for made in 1..=1_000 {
+        for made in 1..=1_000_u32 {
             let mut table = All::default();
             table.add(Held::Pipe, 1).expect("nobody refuses");
             table.begin(&payer).expect("room");
             tables.push(table);
             turns += u32::from(charged() > before);
             before = charged();
-            assert!((made..=made + AHEAD.max(made as u32 / SHARE).into()).contains(&before), "{before} for {made}");
+            let most = made + AHEAD.max(made / SHARE);
+            assert!((made.into()..=most.into()).contains(&before), "{before} for {made}");
         }
         assert!(turns < 100, "{turns}");
         // As soon as one ends it is for those that come next.

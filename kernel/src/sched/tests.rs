@@ -568,7 +568,7 @@ fn a_running_task_of_a_group_is_counted_anew_when_it_becomes_another_one() {
         machine.scheduler.cores[0].look(|queue| queue.count_running_anew(running, frame::time::now()));
         group::ready(group.number())
     };
-    assert_eq!(becomes(&machine, Parameters { nice: 19, ..Parameters::default() }), 15);
+    assert_eq!(becomes(&machine, Parameters { nice: 19, ..Parameters::default() }), 14);
     assert_eq!(becomes(&machine, Parameters { class: Class::Fifo, priority: 1, ..Parameters::default() }), 0);
     assert_eq!(becomes(&machine, Parameters::default()), 1024);
     machine.gives_way(0);

@@ -71,7 +71,7 @@ fn no_wake_up_between_tasks_of_two_workers_is_lost() {
                         break;
                     }
                     drop(count);
-                    stays_async(cx, tasks::park_async);
+                    stays_async(cx, |cx| _ = tasks::park_async(cx));
                 }
             }
             Next::End
@@ -111,7 +111,7 @@ fn a_task_that_an_interrupt_wakes_goes_on_where_it_was_parked() {
             for _ in 0..2 {
                 let waker = tasks::prepare(cx);
                 wakers.lock().expect("not poisoned").push_back(waker);
-                stays_async(cx, tasks::park_async);
+                stays_async(cx, |cx| _ = tasks::park_async(cx));
             }
             Next::End
         };
