@@ -45,6 +45,7 @@ pub mod error;
 pub mod event;
 pub mod fs;
 pub mod futex;
+mod heap;
 pub mod log;
 pub mod memory;
 pub mod net;

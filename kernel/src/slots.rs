@@ -5,7 +5,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::memory::slot_bytes;
+use crate::heap::slot_bytes;
 
 /// Values in a chunk: the bits of a word.
 const CHUNK: usize = u64::BITS as usize;

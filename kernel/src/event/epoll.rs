@@ -33,7 +33,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay, Sharing};
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, FileEnd, Lseek, OpenFile};
-use crate::memory::slot_bytes;
+use crate::heap::slot_bytes;
 use crate::radix::RadixTree;
 use crate::reclaim::{Held, OfEpollSet, Payer};
 use crate::step::Step;

@@ -6,7 +6,7 @@ use refs::{SpinLock, WaitList, Waker};
 
 use crate::error::Errno;
 use crate::fs::{Events, File, FileEnd, Lseek, VfsCaller};
-use crate::memory::slot_bytes;
+use crate::heap::slot_bytes;
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 

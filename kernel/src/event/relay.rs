@@ -10,7 +10,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use refs::{Pooled, PooledSlot, SpinLock, WaitList, Waker};
 
-use crate::memory::slot_bytes;
+use crate::heap::slot_bytes;
 use crate::slots::Slots;
 
 /// Who is woken of several relays that wait for the same.

@@ -10,7 +10,7 @@ use zerocopy::{Immutable, IntoBytes};
 use crate::current::Current;
 use crate::error::Errno;
 use crate::fs::{Events, File, FileEnd, Lseek, VfsCaller};
-use crate::memory::slot_bytes;
+use crate::heap::slot_bytes;
 use crate::process::Process;
 use crate::reclaim::Held;
 use crate::signal::{Info, Signal, SignalSet};

@@ -7,7 +7,7 @@ use refs::{SpinLock, StrongRc, Waker};
 use super::relay::{Key, OwnedBell, OwnedRelay, Sharing};
 use crate::error::Errno;
 use crate::fs::{Counted, Events, File, FileEnd, Lseek, UnseenContents, VfsCaller};
-use crate::memory::slot_bytes;
+use crate::heap::slot_bytes;
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 use crate::time::clock::{sets, watch_sets};

@@ -10,7 +10,7 @@ use refs::{SpinLock, StrongRc};
 
 use super::{Dentry, FileKind, FileSystem, Inode, InodeOps, Location, Metadata, Mount, MountFlags};
 use crate::error::Result;
-use crate::memory::{object_bytes, slot_bytes};
+use crate::heap::{object_bytes, slot_bytes};
 
 /// What an inode without a place in the tree is, by the name that `/proc/PID/fd` shows.
 pub struct Nameless {

@@ -26,7 +26,7 @@ use super::notify::{self, Watchers};
 use super::{DeviceNumber, FileKind, FileSystem, InodeOps, Metadata, Timestamp, VfsCaller};
 use crate::credentials::FileCapabilities;
 use crate::error::{Errno, Result};
-use crate::memory::object_bytes;
+use crate::heap::object_bytes;
 use crate::step::Step;
 
 /// Of a name in a file system that is longer than this only the end is told.

@@ -14,7 +14,8 @@ use super::{Events, File, FileEnd, Inode, Lseek, VfsCaller};
 use crate::block::{Depth, SyncProgress};
 use crate::credentials::{Capability, FileCapabilities};
 use crate::error::{Errno, Result};
-use crate::memory::{Mappable, slot_bytes};
+use crate::heap::slot_bytes;
+use crate::memory::Mappable;
 use crate::reclaim::Held;
 use crate::step::Step;
 

@@ -13,8 +13,8 @@ use refs::HandleTable;
 
 use super::descriptors::UnseenEntries;
 use super::{FdFlags, OpenFile};
+use crate::heap::slot_bytes;
 use crate::memory::remains::{self, Remainder};
-use crate::memory::slot_bytes;
 
 /// So many files come to their end at a time.
 const PIECE: usize = 16;

@@ -120,8 +120,12 @@ fn is_small(layout: &Layout, pages: usize) -> bool {
     if vmas.len() > AT_ONCE_AREAS || pages > AT_ONCE_BYTES / PAGE_SIZE {
         return false;
     }
-    pages <= AT_ONCE_TABLES
-        || vmas.iter().map(|vma| (vma.end - vma.start) / LEAF_BYTES + 1).sum::<usize>() <= AT_ONCE_TABLES
+    has_few_tables(layout, pages, AT_ONCE_TABLES)
+}
+
+/// Whether so many pages can have no more page tables than that, but for those above them.
+pub(super) fn has_few_tables(layout: &Layout, pages: usize, most: usize) -> bool {
+    pages <= most || layout.vmas().iter().map(|vma| (vma.end - vma.start) / LEAF_BYTES + 1).sum::<usize>() <= most
 }
 
 #[inline(always)]

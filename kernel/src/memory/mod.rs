@@ -41,8 +41,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
-use frame::mm::{FramePolicy, SizeClass, UFrame};
-use refs::StrongRc;
+use frame::mm::{FramePolicy, UFrame};
 use tasks::StaticRef;
 
 use crate::error::{Errno, Result};
@@ -108,19 +107,6 @@ pub fn keep_stacks(threads: usize) {
 #[inline(always)]
 pub fn is_exhausted() -> bool {
     buddy::FRAMES.available() < EXHAUSTED.load(Ordering::Relaxed) && remains::owed_at_once() == 0
-}
-
-/// So many bytes of the heap an object of that size takes, where there are many: with its part of what its page has besides.
-pub const fn slot_bytes(bytes: usize) -> usize {
-    match SizeClass::of(bytes, 16) {
-        Some(class) => frame::mm::PAGE_SIZE / class.capacity(),
-        None => bytes,
-    }
-}
-
-/// So many bytes of memory an object takes, with its link.
-pub const fn object_bytes<T: 'static>() -> usize {
-    slot_bytes(StrongRc::<T>::OBJECT_BYTES) + StrongRc::<T>::LINK_BYTES
 }
 
 /// Whether there is memory for one more kernel object (a process, an open file, a pipe, ...): asked by every call that makes one.

@@ -15,6 +15,7 @@ use refs::StrongRc;
 
 use super::backing::Backing;
 use super::change::AT_ONCE_AREAS;
+use super::fork::has_few_tables;
 use super::remains::{self, PagesOf, Remainder};
 use super::space::AddressSpace;
 use super::vma::{Vma, VmaMap};
@@ -23,6 +24,8 @@ use crate::step::TimeSlice;
 
 /// Up to so many pages are given back at once: no more work than handing them over.
 const AT_ONCE_PAGES: usize = 256;
+/// In no more page tables than this: each takes as long as a dozen pages.
+const AT_ONCE_TABLES: usize = 96;
 
 /// How many address spaces are being torn down.
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
@@ -40,7 +43,7 @@ impl AddressSpace {
 
     fn tear_down_async(&self, cx: &mut Cx) {
         self.take_leftover_async(cx);
-        let is_small = self.vm.mapped_pages() <= AT_ONCE_PAGES && self.layout.lock(cx).vmas().len() <= AT_ONCE_AREAS;
+        let is_small = self.is_small(cx);
         if is_small && frame::cpu::count() == 1 {
             // Its destructors do it.
             return self.layout.lock(cx).end_charge();
@@ -63,6 +66,13 @@ impl AddressSpace {
         if !is_small {
             UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+
+    /// Whether all that it has ends at once: with the charge for its process, which may be killed.
+    fn is_small(&self, cx: &Cx) -> bool {
+        let pages = self.vm.mapped_pages();
+        let layout = self.layout.lock(cx);
+        pages <= AT_ONCE_PAGES && layout.vmas().len() <= AT_ONCE_AREAS && has_few_tables(&layout, pages, AT_ONCE_TABLES)
     }
 
     /// Gives up the objects of what a call was taking away when the process was ended. Its pages are still mapped.

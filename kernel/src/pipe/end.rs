@@ -14,7 +14,7 @@ use crate::error::{Errno, Result};
 use crate::fs::anonymous;
 use crate::fs::fasync::{Band, Registration};
 use crate::fs::{Counted, Events, File, FileEnd, OpenFlags, UnseenContents, VfsCaller};
-use crate::memory::{object_bytes, slot_bytes};
+use crate::heap::{object_bytes, slot_bytes};
 use crate::reclaim::Held;
 use crate::ring::Ring;
 use crate::step::{Step, Stop};

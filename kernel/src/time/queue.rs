@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
-use crate::memory::slot_bytes;
+use crate::heap::slot_bytes;
 use crate::slots::Slots;
 
 /// Values by the time at which they are due; those of one time come out as they went in.

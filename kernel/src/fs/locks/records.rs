@@ -11,8 +11,8 @@ use core::ops::Bound::{Excluded, Included, Unbounded};
 
 use super::{LockKind, Owner, RecordLock};
 use crate::error::{Errno, Result};
+use crate::heap::slot_bytes;
 use crate::memory::remains::{self, Remainder};
-use crate::memory::slot_bytes;
 use crate::pieces::{Pieces, free_in_pieces};
 use crate::step::TimeSlice;
 

@@ -6,8 +6,8 @@ use core::ops::Bound::{Excluded, Unbounded};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::{LockKind, LockOwner, Owner, PAUSE};
+use crate::heap::slot_bytes;
 use crate::memory::remains::{self, Remainder};
-use crate::memory::slot_bytes;
 use crate::pieces::{Pieces, free_in_pieces};
 use crate::step::{Step, TimeSlice};
 

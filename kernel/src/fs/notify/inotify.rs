@@ -24,7 +24,7 @@ use crate::credentials::Uid;
 use crate::error::{Errno, Result};
 use crate::fs::fasync::{Band, FasyncList, Registration};
 use crate::fs::{Events, File, FileEnd, Inode, Lseek, OpenFile, UnseenContents, VfsCaller};
-use crate::memory::slot_bytes;
+use crate::heap::slot_bytes;
 use crate::reclaim::{Held, OfInotify, Payer};
 use crate::step::{Step, Stop};
 use crate::sysctl::Tunable;

@@ -17,7 +17,7 @@ use crate::fs::{
     Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeFlags, InodeOps, Metadata, Named, Rename,
     Timestamp, VfsCaller, look_for_closed,
 };
-use crate::memory::slot_bytes;
+use crate::heap::slot_bytes;
 use crate::pieces::{Pieces, free_in_pieces};
 use crate::step::Step;
 

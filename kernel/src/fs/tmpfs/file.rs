@@ -18,7 +18,8 @@ use refs::SpinLock;
 use super::directory::Ticket;
 use crate::error::{Errno, Result};
 use crate::fs::{Inode, InodeOps, Lseek, Metadata};
-use crate::memory::{BadAccess, Mapped, PageMap, Pages, finish_unmapping, slot_bytes, unmap_pages};
+use crate::heap::slot_bytes;
+use crate::memory::{BadAccess, Mapped, PageMap, Pages, finish_unmapping, unmap_pages};
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 const PAGE: u64 = PAGE_SIZE as u64;

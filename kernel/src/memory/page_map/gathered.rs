@@ -12,7 +12,7 @@ use refs::SpinLock;
 
 use super::super::remains::{self, PagesOf, Remainder};
 use super::{Chunk, FEW, PageMap};
-use crate::memory::slot_bytes;
+use crate::heap::slot_bytes;
 
 /// The pages of so many objects are left together.
 const TOGETHER: usize = 16;

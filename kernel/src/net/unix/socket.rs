@@ -18,7 +18,7 @@ use super::{Address, Endpoint, Kind, garbage};
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, FileEnd, OpenFile, UnseenContents, VfsCaller};
-use crate::memory::{object_bytes, slot_bytes};
+use crate::heap::{object_bytes, slot_bytes};
 use crate::net::devices;
 use crate::net::registry::{Entered, Registry};
 use crate::net::{
