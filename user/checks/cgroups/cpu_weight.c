@@ -1,13 +1,29 @@
 // cpu.weight: who gets how much of one core. What groups have had is compared with what others had meanwhile.
 #include "../cgroup_cpu.h"
 
+// How much of the processor somebody has had, in microseconds.
+typedef long used(const void *by);
+
+static long by_group(const void *group)
+{
+    return usage(group);
+}
+
+static long by_process(const void *process)
+{
+    clockid_t clock;
+    struct timespec used = { 0 };
+    REQUIRE(clock_getcpuclockid(*(const pid_t *)process, &clock) == 0 && clock_gettime(clock, &used) == 0);
+    return used.tv_sec * 1000000 + used.tv_nsec / 1000;
+}
+
 // Whether of what both have from now on the first one's part is from `least` to `most` percent, once they have had some. A machine that stands still now and then gives all of that time to whoever ran just then, who
 // has less for seconds after it: so they are watched for longer where it is not.
-static int is_share(const char *one, const char *other, long least, long most)
+static int is_share(used *used, const void *one, const void *other, long least, long most)
 {
-    long before = usage(one), before_other = usage(other);
+    long before = used(one), before_other = used(other);
     for (;;) {
-        long had = usage(one) - before, all = had + usage(other) - before_other;
+        long had = used(one) - before, all = had + used(other) - before_other;
         int holds = had * 100 >= least * all && had * 100 <= most * all;
         if (all >= (holds ? 600000 : 15000000))
             return holds;
@@ -16,7 +32,9 @@ static int is_share(const char *one, const char *other, long least, long most)
 }
 
 #define EXPECT_SHARE(name, one, other, least, most) \
-    EXPECT(name, "yes", yes(!usable || is_share(one, other, least, most)))
+    EXPECT(name, "yes", yes(!usable || is_share(by_group, one, other, least, most)))
+#define EXPECT_SHARE_OF_PROCESS(name, one, other, least, most) \
+    EXPECT(name, "yes", yes(!usable || is_share(by_process, &(one), &(other), least, most)))
 
 // One child after the other, each of which computes for some milliseconds.
 static void make_children(const char *group)
@@ -64,6 +82,9 @@ int main(void)
     DO(REQUIRE(setpriority(PRIO_PROCESS, hogs[0], 19) == 0 && setpriority(PRIO_PROCESS, hogs[1], 10) == 0));
     hogs[2] = hog("heavy");
     EXPECT_SHARE("two that are nice beside one that is not", "light", "heavy", 42, 58);
+    EXPECT_SHARE_OF_PROCESS("nice 19 beside nice 10", hogs[0], hogs[1], 5, 25);
+    DO(REQUIRE(setpriority(PRIO_PROCESS, hogs[0], 0) == 0 && setpriority(PRIO_PROCESS, hogs[1], 0) == 0));
+    EXPECT_SHARE_OF_PROCESS("both as before", hogs[0], hogs[1], 42, 58);
     for (int i = 0; i < 3; i++)
         DO(end(hogs[i]));
 
