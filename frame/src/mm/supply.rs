@@ -204,7 +204,15 @@ fn next(stack: &Stack, purpose: Purpose) -> Option<FrameNumber> {
     }
 }
 
-/// As [`next`], where nothing is at hand, and whom the core works for is charged for what comes; `None` also where that may not have a frame.
+/// As [`next`], and whom the core works for is charged for what comes to hand; `None` also where that may not have a frame.
+#[inline(always)]
+fn next_charged(stack: &Stack, purpose: Purpose) -> Option<FrameNumber> {
+    match stack.pop() {
+        Some(frame) => Some(frame),
+        None => refill_charged(purpose),
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn refill_charged(purpose: Purpose) -> Option<FrameNumber> {
@@ -238,10 +246,7 @@ pub(crate) unsafe fn give_stack_page(frame: FrameNumber) {
 #[inline]
 pub(super) fn take_charged(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
     let core = core_local::here();
-    let frame = match core.frames.pop() {
-        Some(frame) => frame,
-        None => refill_charged(purpose)?,
-    };
+    let frame = next_charged(&core.frames, purpose)?;
     // SAFETY: as for `take`.
     let record = unsafe { Metadata::of(frame) };
     if !core.payer.pays_for(record) && !charge(frame, purpose) {
@@ -254,10 +259,7 @@ pub(super) fn take_charged(kind: Kind, purpose: Purpose) -> Option<FrameNumber> 
 #[inline]
 pub(super) fn take_for_table() -> Option<(FrameNumber, bool)> {
     let core = core_local::here();
-    let frame = match core.frames.pop() {
-        Some(frame) => frame,
-        None => refill_charged(Purpose::Kernel)?,
-    };
+    let frame = next_charged(&core.frames, Purpose::Kernel)?;
     // SAFETY: as for `take`.
     let record = unsafe { Metadata::of(frame) };
     let mut is_paid_for = owner::is_any(record);

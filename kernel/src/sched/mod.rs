@@ -503,8 +503,7 @@ pub fn set_parameters(task: TaskRef, parameters: Parameters, _cx: &Cx) {
     let Some(words) = task.sched() else { return };
     Words(words).set_parameters(parameters);
     if Words(words).group() != 0 {
-        let now = frame::time::now();
-        SCHEDULER.where_it_runs(words, |_, queue| queue.count_running_anew(words, now));
+        SCHEDULER.where_it_runs(words, |_, queue| queue.count_running_anew(words, frame::time::now()));
         enter_anew(task);
     }
 }
