@@ -1,14 +1,21 @@
 //! [`RunQueue`]: what one core runs and what waits for it.
 
+mod ends;
+mod in_group;
+mod turn;
+
 use alloc::collections::{BinaryHeap, VecDeque};
-use core::cmp::{Ordering, Reverse};
+use core::cmp::Reverse;
 
 use tasks::{Ready, SchedWords, Why, Worker};
 
 use super::group::{self, Counted};
 use super::real_time::RealTime;
 use super::task::{Tag, Words};
-use super::{ABOVE_ALL, Class, ENDS_SLICE, FAIR_SLICE, ROUND_ROBIN_SLICE, SLEEPER_CREDIT, WAKE_UP_GRANULARITY};
+use super::{Class, ENDS_SLICE, FAIR_SLICE, ROUND_ROBIN_SLICE, SLEEPER_CREDIT, WAKE_UP_GRANULARITY};
+use turn::Entry;
+
+pub(super) use turn::{FairTurn, Turn};
 
 /// In place of a time: see [`RunQueue::charge`].
 const IN_GROUP: u64 = u64::MAX;
@@ -78,61 +85,6 @@ enum Slice {
     /// It is short, since ends wait or run.
     Short,
 }
-
-/// When a fair task's turn comes among others: the least is first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct FairTurn {
-    pub virtual_time: u64,
-    /// When it was entered.
-    pub order: i64,
-}
-
-/// When a task's turn comes among all: the least is first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Turn {
-    /// The priority; 0 for fair tasks.
-    pub priority: Reverse<u8>,
-    /// Of a real-time task the virtual time is 0. Its order is a time, the same on all cores; below 0, and the later the less, if it was entered before
-    /// all others of its priority.
-    pub fair: FairTurn,
-}
-
-impl Turn {
-    pub fn of_real_time(priority: u8, order: i64) -> Self {
-        Turn { priority: Reverse(priority.min(ABOVE_ALL)), fair: FairTurn { virtual_time: 0, order } }
-    }
-
-    fn of_fair(fair: FairTurn) -> Self {
-        Turn { priority: Reverse(0), fair }
-    }
-}
-
-struct Entry<T> {
-    turn: T,
-    ready: Ready,
-}
-
-impl<T: Ord> Ord for Entry<T> {
-    #[inline(always)]
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.turn.cmp(&other.turn)
-    }
-}
-
-impl<T: Ord> PartialOrd for Entry<T> {
-    #[inline(always)]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T: Ord> PartialEq for Entry<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<T: Ord> Eq for Entry<T> {}
 
 /// Whether what a core runs gives way to another task.
 pub(super) enum GivesWay {
@@ -232,93 +184,9 @@ impl RunQueue {
         true
     }
 
-    #[inline(never)]
-    fn charge_time_in_group(&mut self, now: u64) {
-        if let Some(running) = self.running {
-            let ran = now - self.since_in_group;
-            self.since_in_group = now;
-            self.busy += ran;
-            Words(running).add_cpu_time(ran);
-        }
-    }
-
-    #[inline(never)]
-    fn charge_in_group(&mut self, now: u64) {
-        let Some(running) = self.running.map(Words) else { return };
-        let ran = now.saturating_sub(self.since_in_group);
-        self.since_in_group += ran;
-        self.busy += ran;
-        running.add_cpu_time(ran);
-        let ran = now - self.virtual_since;
-        self.virtual_since = now;
-        let passed = match &self.charged {
-            Some(charged) => charged.charge(ran, self.floor, now),
-            None => ran,
-        };
-        running.add_virtual_time(passed);
-    }
-
-    /// Whether a task pays nothing here for what it does not share.
-    #[inline(always)]
-    pub fn is_plain(&self, words: Words) -> bool {
-        words.tag() == self.plain
-    }
-
-    /// What begins to run, where nothing else waits, has the core for its group alone until others come. Whether it has: where there is one core, and no quota.
-    #[inline(always)]
-    fn begin_seclusion(&mut self, words: Words) -> bool {
-        let tag = words.tag();
-        let begins = tag.is_of_group()
-            && self.movable.is_empty()
-            && self.bound.is_empty()
-            && !group::is_any_limited()
-            && frame::cpu::count() == 1;
-        if begins {
-            words.discount();
-            self.plain = tag;
-        }
-        begins
-    }
-
-    /// Tasks of other groups, or of none, come, or a group is limited: what runs and what waits is counted in its group from now on, if it was not.
-    #[inline(never)]
-    pub fn end_seclusion(&mut self) {
-        if core::mem::replace(&mut self.plain, Tag::NO_GROUP) == Tag::NO_GROUP {
-            return;
-        }
-        // One that gave way waits itself.
-        if let Some(running) = self.running.map(Words)
-            && running.is_fair_and_no_end()
-            && self.since != IN_GROUP
-            && self.gave_way_at == 0
-        {
-            running.count(self.charged.as_ref());
-            self.take_counted(running, self.since);
-        }
-        // Behind that: the running one may wait already, if the core has yet to leave it and it was woken. Then it is counted as both.
-        for Reverse(entry) in self.movable.as_slice() {
-            Words(entry.ready.sched()).count(self.charged.as_ref());
-        }
-    }
-
     /// Which core it is that of, once that has looked for something to do.
     fn core(&self) -> usize {
         self.worker.map_or(0, Worker::number)
-    }
-
-    /// As what the running task is counted in its group.
-    pub fn counted(&self) -> Counted {
-        self.counted
-    }
-
-    /// How much virtual time passes for the running task, if it is counted in a group, when it runs for so long; else as much.
-    #[inline(always)]
-    pub fn passed(&self, ran: u64) -> u64 {
-        match &self.charged {
-            _ if self.counted.is_nothing() => ran,
-            Some(charged) if charged.counted() == self.counted => charged.passed(ran),
-            _ => group::passed(self.counted, ran),
-        }
     }
 
     /// The running task lets all others go first.
@@ -331,28 +199,6 @@ impl RunQueue {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn step_back_specially(&self, words: Words) {
-        if words.is_real_time() {
-            words.go_last();
-        } else {
-            words.add_virtual_time(self.passed(FAIR_SLICE));
-        }
-    }
-
-    /// The running task, which was charged, is not ready any more, or is about to be in a queue.
-    fn discount_running(&mut self, now: u64) {
-        self.since = now;
-        let counted = core::mem::take(&mut self.counted);
-        if !core::mem::take(&mut self.is_handed_on) {
-            match &self.charged {
-                Some(charged) if charged.counted() == counted => charged.discount(),
-                _ => group::discount(counted),
-            }
-        }
-    }
-
     /// Enters the running task, a fair one, which gives way: it has its turn by what it has run until now. What the core does until it has left the task is the task's still, as one that is counted once.
     pub fn push_running(&mut self, ready: Ready, now: u64) {
         self.charge(now);
@@ -362,12 +208,6 @@ impl RunQueue {
             self.is_handed_on = true;
         }
         self.push_fair(ready);
-    }
-
-    /// Whether the running task is counted in a group and can stay so while it waits.
-    #[inline(always)]
-    fn is_to_be_handed_on(&self, words: Words) -> bool {
-        self.since == IN_GROUP && !self.is_handed_on && self.counted.is_of(words.group())
     }
 
     /// The core has left what it ran and looks for something else.
@@ -390,15 +230,6 @@ impl RunQueue {
         }
         if self.since == IN_GROUP {
             self.discount_running(now);
-        }
-    }
-
-    /// What runs has its turn as one of those in `ends` no more.
-    #[inline(never)]
-    pub fn leave_end(&mut self) {
-        if let Some(running) = self.running.filter(|_| self.runs_end) {
-            self.ends_time = self.time_of(Words(running));
-            self.runs_end = false;
         }
     }
 
@@ -447,32 +278,6 @@ impl RunQueue {
         slice
     }
 
-    /// As [`begin_otherwise`](Self::begin_otherwise), where there are no ends, for what is most often in a group: a fair task, while no group has a quota.
-    #[inline(never)]
-    fn begin_in_group(&mut self, words: Words, now: u64, real_time: &RealTime) -> Option<u64> {
-        if !words.is_fair_and_no_end() || group::is_any_limited() {
-            return self.begin_otherwise(words, now, real_time);
-        }
-        if !self.begin_seclusion(words) {
-            self.take_counted(words, now);
-        }
-        self.begin_plainly(words)
-    }
-
-    /// What begins to run is counted in a group from now on, if it was while it waited.
-    #[inline(always)]
-    fn take_counted(&mut self, words: Words, now: u64) -> Counted {
-        let counted = words.take_counted();
-        if !counted.is_nothing() {
-            (self.counted, self.since) = (counted, IN_GROUP);
-            (self.since_in_group, self.virtual_since) = (now, now);
-            if self.charged.as_ref().is_none_or(|charged| charged.counted() != counted) {
-                self.charged = group::charged(counted, self.core());
-            }
-        }
-        counted
-    }
-
     /// The core runs a real-time task or one that is in a group, or a fair one while there are ends.
     #[inline(never)]
     fn begin_otherwise(&mut self, words: Words, now: u64, real_time: &RealTime) -> Option<u64> {
@@ -503,16 +308,6 @@ impl RunQueue {
         if self.with_ends { ENDS_SLICE } else { FAIR_SLICE }
     }
 
-    /// By what virtual time the running task, or one that is about to run, has its turn.
-    #[inline(always)]
-    fn time_of(&self, running: Words) -> u64 {
-        if self.runs_end {
-            self.ends_time + running.cpu_time().saturating_sub(self.end_began)
-        } else {
-            running.virtual_time()
-        }
-    }
-
     /// The virtual time that a task has here which had `time` in a queue whose floor was `floor`: as far from the others as there.
     pub fn translate(&self, time: u64, floor: u64) -> u64 {
         if time >= floor { self.floor.saturating_add(time - floor) } else { self.floor.saturating_sub(floor - time) }
@@ -531,16 +326,6 @@ impl RunQueue {
             Why::Yielded => 0,
             Why::New => self.beginning(now),
             Why::Woken => self.floor.saturating_sub(SLEEPER_CREDIT),
-        }
-    }
-
-    /// As `least`, for a task that is in a group.
-    #[inline(always)]
-    pub fn least_in_group(&mut self, words: Words, why: Why, now: u64) -> u64 {
-        let least = self.least(why, now);
-        match words.group() {
-            number if why == Why::New && number != 0 => group::beginning(number, self.core(), least, self.floor),
-            _ => least,
         }
     }
 
@@ -570,46 +355,6 @@ impl RunQueue {
         }
     }
 
-    /// Enters a task that works at ends, on the core that it stays on.
-    pub fn push_end(&mut self, ready: Ready) {
-        if !self.with_ends {
-            // What they have not used they have not saved.
-            self.ends_time = self.ends_time.max(self.floor);
-            self.with_ends = true;
-        }
-        self.ends.push_back(ready);
-    }
-
-    /// Whether tasks work at ends, or wait for their turn to.
-    #[inline(always)]
-    pub fn with_ends(&self) -> bool {
-        self.with_ends
-    }
-
-    /// Whether the turn of the running task is one of those that work at ends.
-    pub fn runs_end(&self) -> bool {
-        self.runs_end
-    }
-
-    /// Whether tasks wait that work at ends.
-    pub fn has_ends(&self) -> bool {
-        !self.ends.is_empty()
-    }
-
-    /// Whether it is the turn of those that work at ends, where `first` is the first turn of all others.
-    fn is_turn_of_ends(&mut self, first: Option<Turn>) -> bool {
-        match first {
-            _ if self.ends.is_empty() => false,
-            None => true,
-            Some(first) if first.priority.0 != 0 => false,
-            Some(Turn { fair: FairTurn { virtual_time, .. }, .. }) => {
-                // Others wait no longer than a slice for what ends did not use.
-                self.ends_time = self.ends_time.max(virtual_time.saturating_sub(ENDS_SLICE));
-                self.ends_time <= virtual_time
-            }
-        }
-    }
-
     /// Enters a fair task that every core may run.
     #[inline(always)]
     pub fn push_movable(&mut self, ready: Ready) {
@@ -619,58 +364,12 @@ impl RunQueue {
         self.movable.push(Reverse(Entry { turn, ready }));
     }
 
-    /// As `push_movable`, for a plain task that did not run just now: where there are many, they are counted from now on.
-    #[inline(always)]
-    pub fn push_one_more(&mut self, ready: Ready) {
-        self.push_movable(ready);
-        if self.movable.len() > MOST_UNCOUNTED {
-            self.end_seclusion();
-        }
-    }
-
     /// Enters the running task, a fair one that every core may run: it has its turn by what it has run until now. The core looks for another at once.
     #[inline(always)]
     pub fn give_way(&mut self, ready: Ready, now: u64) {
         self.charge(now);
         self.gave_way_at = now;
         self.push_movable(ready);
-    }
-
-    /// As `give_way`, for a task that is in a group.
-    #[inline(never)]
-    pub fn give_way_in_group(&mut self, ready: Ready, now: u64) {
-        self.charge(now);
-        let words = Words(ready.sched());
-        if self.is_to_be_handed_on(words) {
-            words.set_counted(core::mem::take(&mut self.counted));
-            self.since = now;
-        } else if self.since == IN_GROUP {
-            self.discount_running(now);
-        }
-        self.gave_way_at = now;
-        self.push_movable_in_group(ready);
-    }
-
-    /// As `push_movable`, for a task that is in a group.
-    #[inline(never)]
-    pub fn push_movable_in_group(&mut self, ready: Ready) {
-        self.end_seclusion();
-        self.entered += 1;
-        let words = Words(ready.sched());
-        words.count(self.charged.as_ref());
-        let turn = FairTurn { virtual_time: words.virtual_time(), order: self.entered };
-        // Not by `push`, which the compiler keeps where it is needed as long as that is in few places.
-        self.movable.extend([Reverse(Entry { turn, ready })]);
-    }
-
-    /// As [`give_way`](Self::give_way), where the task works at ends.
-    pub fn give_way_to_ends(&mut self, ready: Ready, now: u64) {
-        self.charge(now);
-        if self.since == IN_GROUP {
-            self.discount_running(now);
-        }
-        self.gave_way_at = now;
-        self.push_end(ready);
     }
 
     /// When the running task gave way, if it has and this was not asked since: the time is no other now.
@@ -704,38 +403,6 @@ impl RunQueue {
     pub fn bind(&mut self, ready: Ready, turn: Turn) {
         self.partial += usize::from(is_partial(&ready));
         self.bound.push(Reverse(Entry { turn, ready }));
-    }
-
-    /// The next task that works at ends, where the core has left one, no other fair task waits, and there is one core: of very many that end, nearly each.
-    #[inline(always)]
-    pub fn next_end(&mut self, worker: &'static Worker) -> Option<Ready> {
-        let left = self.running.filter(|_| self.runs_end && self.movable.is_empty())?;
-        let next = self.ends.pop_front()?;
-        self.ends_time = self.time_of(Words(left));
-        self.worker = Some(worker);
-        Some(next)
-    }
-
-    /// The core runs the [next end](Self::next_end) from now on; for how long before another has its turn.
-    #[inline(always)]
-    pub fn begin_next_end(&mut self, ready: &Ready, now: u64, real_time: &RealTime) -> Option<u64> {
-        let words = self.begin_running(ready, now);
-        if !words.is_fair_end() || words.is_counted() {
-            // It is something else meanwhile.
-            return self.begin_otherwise(words, now, real_time);
-        }
-        self.end_began = words.cpu_time();
-        self.floor = self.floor.max(self.ends_time);
-        let slice = (!self.ends.is_empty()).then_some(ENDS_SLICE);
-        self.slice = if slice.is_some() { Slice::Short } else { Slice::Unknown };
-        slice
-    }
-
-    /// The fair task whose turn it is beside those that work at ends, on a machine with one core.
-    #[inline(never)]
-    pub fn pop_beside_ends(&mut self) -> Option<Ready> {
-        let movable = self.movable.peek().map(|Reverse(first)| Turn::of_fair(first.turn));
-        if self.is_turn_of_ends(movable) { self.ends.pop_front() } else { self.pop_movable() }
     }
 
     /// The fair task whose turn it is among those that any core may run.
@@ -802,40 +469,6 @@ impl RunQueue {
     /// Takes a task out that waits here. Takes as long as tasks wait.
     pub fn take_out(&mut self, words: &SchedWords) -> Option<Ready> {
         self.find_waiting(words).inspect(|ready| Words(ready.sched()).discount())
-    }
-
-    /// Enters a fair task that waits here as what it is now, where its account has come into another group or that has another weight; whether it waits here. It keeps its turn, or has it within a slice.
-    pub fn enter_anew(&mut self, words: &SchedWords) -> bool {
-        let is_movable = self.movable.as_slice().iter().any(|Reverse(entry)| core::ptr::eq(entry.ready.sched(), words));
-        let Some(ready) = self.take_out(words) else { return false };
-        let words = Words(words);
-        words.set_virtual_time(words.virtual_time().min(self.floor.saturating_add(FAIR_SLICE)));
-        words.note_group();
-        if is_movable {
-            self.push_movable_in_group(ready);
-        } else if words.is_real_time() {
-            self.bind(ready, Turn::of_real_time(words.priority(), frame::time::now() as i64));
-        } else {
-            self.push_fair(ready);
-        }
-        true
-    }
-
-    /// What the task is has changed. If it runs here, and not as one that is plain, it is counted as what it is now from now on.
-    pub fn count_running_anew(&mut self, words: &SchedWords, now: u64) {
-        let is_it = self.running.is_some_and(|running| core::ptr::eq(running, words));
-        let words = Words(words);
-        if !is_it || self.gave_way_at != 0 || self.is_handed_on || self.is_plain(words) && self.since != IN_GROUP {
-            return;
-        }
-        self.charge(now);
-        if self.since == IN_GROUP {
-            self.discount_running(now);
-        }
-        if words.is_fair_and_no_end() {
-            words.count(self.charged.as_ref());
-            self.take_counted(words, now);
-        }
     }
 
     fn find_waiting(&mut self, words: &SchedWords) -> Option<Ready> {
@@ -912,16 +545,5 @@ impl RunQueue {
         }
         self.slice = Slice::Long;
         GivesWay::After(slice)
-    }
-
-    /// As [`gives_way_to`](Self::gives_way_to), of fair tasks, while there are ends.
-    #[inline(never)]
-    fn gives_way_beside_ends(&mut self, worker: &'static Worker, running: Words, woken: Words) -> GivesWay {
-        let time = if woken.works_at_ends() { self.ends_time } else { woken.virtual_time() };
-        if self.time_of(running).saturating_sub(time) > WAKE_UP_GRANULARITY {
-            return GivesWay::Now(worker);
-        }
-        let is_told = core::mem::replace(&mut self.slice, Slice::Short) == Slice::Short;
-        if is_told { GivesWay::No } else { GivesWay::After(ENDS_SLICE) }
     }
 }
