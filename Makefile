@@ -85,10 +85,8 @@ check: ## Formatting, clippy, and where `unsafe` may be
 	$(call say,'Formatting and lints')
 	@$(HOST_CARGO) fmt --all --check
 	@$(HOST_CARGO) clippy --quiet --all-targets -- -D warnings
-	@tools/build/kernel-check clippy --features ebb-frame/selftest -- -D warnings
-	@tools/build/kernel-check clippy --features stretch -- -D warnings
-	@tools/build/kernel-check clippy --features check-locks -- -D warnings
-	@tools/build/kernel-check clippy --features stalls -- -D warnings
+	@tools/build/kernel-check clippy -- -D warnings
+	@tools/build/kernel-check clippy --features ebb-frame/selftest,stretch,check-locks,stalls -- -D warnings
 	@tools/build/soundness compiles
 	@$(HOST_CARGO) run --quiet --release -p ebb-measure >/dev/null
 

@@ -101,6 +101,8 @@ pub struct Credentials {
     supplementary: Vec<u32>,
     capabilities: Capabilities,
     secure_bits: SecureBits,
+    /// The id of the process whose thread has them.
+    process: u32,
 }
 
 impl Default for Credentials {
@@ -117,6 +119,7 @@ impl Default for Credentials {
                 ambient: CapabilitySet::EMPTY,
             },
             secure_bits: SecureBits::empty(),
+            process: 0,
         }
     }
 }
@@ -166,6 +169,16 @@ pub enum TraceAs {
 }
 
 impl Credentials {
+    /// The same, for a thread of that process.
+    pub fn for_process(&self, process: u32) -> Self {
+        Credentials { process, ..self.clone() }
+    }
+
+    /// The id of the process whose thread has them.
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
     /// Whether it has a capability: the one place that decides about privileges.
     #[inline(always)]
     pub fn has(&self, capability: Capability) -> bool {

@@ -389,6 +389,11 @@ pub trait InodeOps: Any + Send + Sync {
         Ok(true)
     }
 
+    /// Whether a process may do what the permission bits do not grant it.
+    fn admits(&self, _process: u32, _cx: &Cx) -> bool {
+        false
+    }
+
     /// Whether chmod, chown and utimes work on it.
     fn may_change_metadata(&self) -> Result<()> {
         Ok(())

@@ -269,7 +269,7 @@ fn make(
     };
     let space = space.take().ok_or(Errno::ESRCH)?;
     let names = Names { space: space.downgrade(), files: files.downgrade(), fs: fs.downgrade() };
-    let credentials = thread.credentials.lock(cx).clone();
+    let credentials = thread.credentials.lock(cx).for_process(process.pid);
     let new = Thread::new(ThreadParts {
         tid,
         process: process.downgrade(),
@@ -552,7 +552,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
         space: AddressSpace::new()?,
         files: StrongRc::new(FileTable::default()),
         fs: StrongRc::new(FsContext::initial(cx)?),
-        credentials: Credentials::default(),
+        credentials: Credentials::default().for_process(pid),
         count: UserCount::none(),
         signals: ThreadSignals::new(SignalSet::EMPTY, AltStack::default()),
         name: Name::new(b"init"),

@@ -24,7 +24,7 @@ use crate::block::{self, BlockDevice, Disk};
 use crate::error::Errno;
 use crate::fs::{DeviceNumber, File, FileEnd, OpenFlags, VfsCaller, devices};
 use crate::reclaim::Held;
-use crate::step::Step;
+use crate::step::{Interruption, Step, Stop};
 use crate::user_memory::Argument;
 pub use device::{Change, LoopDevice};
 pub use ioctls::{change, ioctl, is_change};
@@ -88,6 +88,9 @@ fn make(number: u32, cx: &Cx) -> Step<()> {
     Ok(())
 }
 
+/// A device lets its file go just now, which is soon done.
+const LETTING_GO: Stop = Stop::Pause(Interruption::KillOnly);
+
 /// Whether a device is about to let its file go.
 pub fn lets_go(cx: &Cx) -> bool {
     KNOWN.lock(cx).values().any(|known| known.device.lets_go())
@@ -123,6 +126,10 @@ impl File for Control {
         let number = argument.value() as i32;
         match request {
             LOOP_CTL_GET_FREE => {
+                // What its last user has left is free as soon as it has let go.
+                if lets_go(cx) {
+                    return Err(LETTING_GO);
+                }
                 let is_free =
                     |number: &u32| known(*number, cx).is_none_or(|known| !known.is_there || !known.device.is_bound(cx));
                 let number = (0..MOST).find(is_free).ok_or(Errno::ENOSPC)?;
@@ -146,6 +153,9 @@ impl File for Control {
                 let number = u32::try_from(number).map_err(|_| Errno::EINVAL)?;
                 let mut all = KNOWN.lock(cx);
                 let known = all.get_mut(&number).filter(|known| known.is_there).ok_or(Errno::ENODEV)?;
+                if known.device.lets_go() {
+                    return Err(LETTING_GO);
+                }
                 if known.disk.users() > 0 || known.device.is_bound(cx) {
                     return Err(Errno::EBUSY.into());
                 }

@@ -89,6 +89,11 @@ impl InodeOps for Directory {
         self.target.is_gone()
     }
 
+    /// A process that changed its user ids finds its own descriptors still: `/dev/stdout` leads here.
+    fn admits(&self, process: u32, cx: &Cx) -> bool {
+        self.view == View::Link && self.target.process(cx).is_ok_and(|target| target.pid == process)
+    }
+
     fn lookup<'cx>(
         &self,
         this: &TempRc<'cx, Inode>,

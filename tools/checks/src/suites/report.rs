@@ -52,8 +52,8 @@ pub struct Report {
     counts: BTreeMap<Verdict, [usize; 2]>,
     /// Whether Linux was run.
     is_compared: bool,
-    /// Tests that do not pass, by cause: those that pass on Linux, or, without Linux, those that do not say that they do not apply.
-    missing: BTreeMap<String, Vec<(String, Verdict)>>,
+    /// Tests that do not pass, by cause: those that pass on Linux, or, without Linux, those that do not say that they do not apply. `None`: there is no result.
+    missing: BTreeMap<String, Vec<(String, Option<Verdict>)>>,
 }
 
 impl Report {
@@ -68,12 +68,13 @@ impl Report {
                     report.counts.entry(verdict).or_default()[which] += 1;
                 }
             }
-            let [Some(verdict), reference] = verdicts else { continue };
+            let [verdict, reference] = verdicts;
             let is_expected = match reference {
                 Some(reference) => reference == Verdict::Passed,
-                None => verdict != Verdict::NotApplicable,
+                // What ran on neither was not asked for.
+                None => verdict.is_some_and(|verdict| verdict != Verdict::NotApplicable),
             };
-            if is_expected && verdict != Verdict::Passed {
+            if is_expected && verdict != Some(Verdict::Passed) {
                 let cause = causes.of(test).unwrap_or(UNEXPLAINED).to_owned();
                 report.missing.entry(cause).or_default().push((test.clone(), verdict));
             }
@@ -103,8 +104,9 @@ impl Report {
             let names: Vec<_> = tests
                 .iter()
                 .map(|(name, verdict)| match verdict {
-                    Verdict::Failed | Verdict::Broken => format!("`{name}`"),
-                    other => format!("`{name}` ({})", other.name()),
+                    Some(Verdict::Failed | Verdict::Broken) => format!("`{name}`"),
+                    Some(other) => format!("`{name}` ({})", other.name()),
+                    None => format!("`{name}` (no result)"),
                 })
                 .collect();
             let _ = writeln!(text, "| {} | {cause} | {} |", tests.len(), names.join(" "));
@@ -113,7 +115,7 @@ impl Report {
     }
 
     /// What is unexplained, then the causes of most tests first.
-    fn by_size(&self) -> Vec<(&str, &[(String, Verdict)])> {
+    fn by_size(&self) -> Vec<(&str, &[(String, Option<Verdict>)])> {
         let mut causes: Vec<_> = self.missing.iter().map(|(cause, tests)| (cause.as_str(), tests.as_slice())).collect();
         causes.sort_by_key(|(cause, tests)| (*cause != UNEXPLAINED, usize::MAX - tests.len()));
         causes
@@ -139,6 +141,22 @@ mod tests {
         assert_eq!(causes.of("foobar4"), None);
         assert_eq!(causes.of("ashm"), None);
         assert!(Causes::parse("alone\n").is_err());
+    }
+
+    #[test]
+    fn what_passes_on_linux_and_has_no_result_here_is_missing() {
+        const ALL: &[Verdict] = &[Verdict::Passed, Verdict::Failed];
+        let directory = tempfile::tempdir().unwrap();
+        let [ebb, linux] = ["ebb", "linux"].map(|name| Kept::at(directory.path().join(name)).unwrap());
+        linux.put("lost", Verdict::Passed, "").unwrap();
+        linux.put("both", Verdict::Passed, "").unwrap();
+        ebb.put("both", Verdict::Passed, "").unwrap();
+        ebb.put("here", Verdict::Failed, "").unwrap();
+        let tests = ["lost", "both", "here", "neither"].map(str::to_owned);
+        let report = Report::new(&tests, &Causes::parse("").unwrap(), (&ebb, &linux), ALL);
+        assert_eq!(report.passed_and_missing(), (1, 2));
+        assert!(report.text().contains("`lost` (no result)"), "{}", report.text());
+        assert!(!report.text().contains("neither"));
     }
 
     #[test]
