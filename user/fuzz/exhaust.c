@@ -51,6 +51,16 @@
 // What a trial reports by its exit code.
 enum { FINE = 0, WRONG = 1 };
 
+static long memory_kib(const char *name)
+{
+    char text[2048] = "";
+    int fd = open("/proc/meminfo", O_RDONLY);
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    char *line = got > 0 ? strstr(text, name) : NULL;
+    return line ? strtol(line + strlen(name) + 1, NULL, 10) : -1;
+}
+
 static void touch(size_t each)
 {
     for (;;) {
@@ -462,6 +472,50 @@ static void addresses(void)
         if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0)
             _exit(is_shortage() || errno == EADDRNOTAVAIL ? FINE : WRONG);
     }
+    _exit(FINE);
+}
+
+// Memory is full, and terminals have of what is left so much that the kernel refuses large blocks of it: each call that wants one gets its error.
+static void refused_blocks(void)
+{
+    enum { TERMINALS = 200 };
+    static char block[64 << 10], value[65500];
+    int masters[TERMINALS];
+    raise_descriptors();
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    size_t size = 128 << 10;
+    char *sets = mmap(NULL, 3 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    memset(block, '\n', sizeof block);
+    memset(value, 1, sizeof value);
+    int cut = open("cut", O_RDWR | O_CREAT, 0600), filling = open("filling", O_RDWR | O_CREAT, 0600);
+    unlink("cut");
+    unlink("filling");
+    for (off_t i = 0; i < 4000; i++)
+        if (pwrite(cut, "x", 1, i << 19) != 1)
+            _exit(is_shortage() ? FINE : WRONG);
+    for (int i = 0; i < TERMINALS; i++)
+        masters[i] = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK);
+    while (write(filling, block, sizeof block) > 0)
+        ;
+    while (write(filling, block, PAGE) > 0)
+        ;
+    // A 64th is for the kernel alone, 4 MiB at most; of the second half of that it gives no large blocks away.
+    long refused = memory_kib("MemTotal") / 128;
+    for (int i = 0; i < TERMINALS * 3 && memory_kib("MemFree") > (refused < 2048 ? refused : 2048); i++)
+        if (write(masters[i / 3], block, 1024) < 0 && !is_shortage())
+            _exit(WRONG);
+    struct timespec now = { 0, 0 };
+    if (syscall(SYS_pselect6, (int)limit.rlim_cur, sets, sets + size, sets + 2 * size, &now, NULL) != 0 && errno != ENOMEM)
+        _exit(WRONG);
+    if (fsetxattr(cut, "user.long", value, sizeof value, 0) != 0 && !is_shortage())
+        _exit(WRONG);
+    if (ftruncate(cut, 2) != 0)
+        _exit(WRONG);
+    // More than a terminal has room for.
+    for (int i = 0; i < 100; i++)
+        if (write(masters[0], block, 1024) < 0 && !is_shortage())
+            _exit(WRONG);
     _exit(FINE);
 }
 
@@ -904,7 +958,7 @@ static const struct {
     { "fat-processes", fat_processes, 1 }, { "limited-processes", limited_processes, 0 }, { "threads", threads, 1 }, { "futex-waiters", futex_waiters, 1 },
     { "file-system", file_system, 0 }, { "mapped-file", mapped_file, 1 }, { "holes", holes, 0 }, { "cut-off", cut_off, 0 }, { "names", names, 1 },
     { "directories", directories, 0 }, { "deep-mount", deep_mount, 0 }, { "mounts", mounts, 0 }, { "links", links, 0 },
-    { "descriptors", descriptors, 1 }, { "highest-descriptor", highest_descriptor, 0 }, { "large-sets", large_sets, 0 }, { "terminals", terminals, 1 }, { "typed-lines", typed_lines, 1 }, { "addresses", addresses, 1 }, { "pipes", pipes, 1 }, { "hoarded-pipes", hoarded_pipes, 0 },
+    { "descriptors", descriptors, 1 }, { "highest-descriptor", highest_descriptor, 0 }, { "large-sets", large_sets, 0 }, { "terminals", terminals, 1 }, { "typed-lines", typed_lines, 1 }, { "addresses", addresses, 1 }, { "refused-blocks", refused_blocks, 1 }, { "pipes", pipes, 1 }, { "hoarded-pipes", hoarded_pipes, 0 },
     { "blocked-writers", blocked_writers, 1 }, { "sockets", sockets, 1 }, { "nested-sockets", nested_sockets, 0 }, { "cyclic-sockets", cyclic_sockets, 0 },
     { "epolls", epolls, 1 }, { "epoll-items", epoll_items, 1, 1 }, { "epoll-sets", epoll_sets, 1, 1 }, { "inotify-watches", inotify_watches, 1, 1 }, { "inotify-events", inotify_events, 1, 1 }, { "timers", timers, 0 }, { "queued-signals", queued_signals, 1 }, { "mappings", mappings, 1 },
     { "locks", locks, 0 }, { "attributes", attributes, 0 }, { "arguments", arguments, 0 }, { "stack", stack, 1 },
@@ -912,16 +966,6 @@ static const struct {
 };
 
 #define TRIALS (sizeof trials / sizeof trials[0])
-
-static long memory_kib(const char *name)
-{
-    char text[2048] = "";
-    int fd = open("/proc/meminfo", O_RDONLY);
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
-    char *line = got > 0 ? strstr(text, name) : NULL;
-    return line ? strtol(line + strlen(name) + 1, NULL, 10) : -1;
-}
 
 static void reap_all(void)
 {
