@@ -86,7 +86,7 @@ check: ## Formatting, clippy, and where `unsafe` may be
 	@$(HOST_CARGO) fmt --all --check
 	@$(HOST_CARGO) clippy --quiet --all-targets -- -D warnings
 	@tools/build/kernel-check clippy -- -D warnings
-	@tools/build/kernel-check clippy --features ebb-frame/selftest,stretch,check-locks,stalls -- -D warnings
+	@tools/build/kernel-check clippy --features ebb-frame/selftest,stretch,check-locks,stalls,scarce -- -D warnings
 	@tools/build/soundness compiles
 	@$(HOST_CARGO) run --quiet --release -p ebb-measure >/dev/null
 
@@ -196,6 +196,17 @@ check-stalls: agent checks-tool ## The behaviour checks on cores that stand stil
 	@$(KERNEL_CARGO) build -p ebb-image --profile kernel-dev --features stalls --target-dir $(TARGET)/stalls
 	@$(CHECKS) --kernel $(STALLS) programs
 	@$(CHECKS) --kernel $(STALLS) --on-disk ext4 programs $(ON_EXT4)
+
+SCARCE := $(TARGET)/scarce/x86_64-unknown-none/kernel-dev/ebb
+.PHONY: check-scarce
+check-scarce: agent ## That nothing in the kernel needs a large block of memory that it cannot be refused, over programs that take all there is and random work
+	$(call say,'As if no large block of memory could be had')
+	@$(KERNEL_CARGO) build -p ebb-image --profile kernel-dev --features scarce --target-dir $(TARGET)/scarce
+	@$(HOST_CARGO) run --quiet --release -p ebb-symbols -- $(SCARCE)
+	@$(HOST_CARGO) build --release -p ebb-fuzz
+	@for memory in 64 512; do $(TARGET)/release/ebb-fuzz --kernel $(SCARCE) exhaust $$memory || exit 1; done
+	@$(TARGET)/release/ebb-fuzz --kernel $(SCARCE) --seed $(or $(SEED),1) calls 60
+	@$(TARGET)/release/ebb-fuzz --kernel $(SCARCE) --seed $(or $(SEED),1) kills 200
 
 HELLO := $(TARGET)/hello
 test-hello: build ## Small programs built in every way, on Ebb

@@ -24,6 +24,7 @@
 //! | [`sysctl`] | numbers that an administrator may change |
 //! | [`slots`] | values with numbers that are given out, in memory that goes back |
 //! | [`radix`] | values by number, for tables in which nothing may cost more the more there is |
+//! | [`table`] | values by number, for tables that grow with what programs ask for |
 //! | [`user_memory`] | the calling program's memory |
 //!
 //! How a system call passes: `current::Current::run_async` (the body of each thread's task) gets a trap from user code,
@@ -62,6 +63,7 @@ pub mod slots;
 pub mod step;
 pub mod syscall;
 pub mod sysctl;
+mod table;
 pub mod time;
 pub mod user_memory;
 pub mod utsname;

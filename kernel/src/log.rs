@@ -27,6 +27,9 @@ pub struct Message {
     pub text: String,
 }
 
+/// So many messages are kept at most, however short they are.
+const MOST: usize = 1024;
+
 /// The longest text of a message, in bytes.
 const MAX_TEXT: usize = 1024;
 
@@ -113,12 +116,12 @@ pub fn write(level: u8, text: Arguments<'_>) {
 impl Messages {
     fn push(&mut self, time: u64, level: u8, text: String) {
         self.bytes += text.len();
-        self.kept.push_back(Message { sequence: self.next, time, level, text });
-        self.next += 1;
-        while self.bytes > CAPACITY {
+        while self.bytes > CAPACITY || self.kept.len() >= MOST {
             let Some(oldest) = self.kept.pop_front() else { break };
             self.bytes -= oldest.text.len();
         }
+        self.kept.push_back(Message { sequence: self.next, time, level, text });
+        self.next += 1;
     }
 }
 
@@ -138,7 +141,10 @@ pub fn next_sequence() -> u64 {
 }
 
 /// All that is kept and was not cleared, as `dmesg` shows it; the newest `max` bytes in whole lines.
-pub fn text(max: usize) -> Vec<u8> {
+///
+/// # Errors
+/// ENOMEM.
+pub fn text(max: usize) -> Result<Vec<u8>> {
     let lines: Vec<String> = MESSAGES.with(|messages| {
         let shown = messages.kept.iter().filter(|message| message.sequence >= messages.cleared);
         shown.map(Message::line).collect()
@@ -149,7 +155,10 @@ pub fn text(max: usize) -> Vec<u8> {
         from -= 1;
         bytes += lines[from].len();
     }
-    lines[from..].concat().into_bytes()
+    let mut text = Vec::new();
+    text.try_reserve_exact(bytes).map_err(|_| Errno::ENOMEM)?;
+    lines[from..].iter().for_each(|line| text.extend_from_slice(line.as_bytes()));
+    Ok(text)
 }
 
 /// Where in the log a reader is.
@@ -161,7 +170,7 @@ pub struct Position {
     offset: usize,
 }
 
-/// What nobody has read by syslog(2) yet, at most `max` bytes: whole lines, or a part of the first. And the position behind it, which
+/// What nobody has read by syslog(2) yet, at most `max` bytes, and what there is memory for: whole lines, or a part of the first. And the position behind it, which
 /// [`set_read`] takes once the reader has it.
 pub fn unread(max: usize) -> (Vec<u8>, Position) {
     let mut at = UNREAD.with(|unread| *unread);
@@ -177,6 +186,9 @@ pub fn unread(max: usize) -> (Vec<u8>, Position) {
                 bytes.extend_from_slice(&rest[..room]);
                 at = Position { sequence: message.sequence, offset: offset + room };
             }
+            break;
+        }
+        if bytes.try_reserve(rest.len()).is_err() {
             break;
         }
         bytes.extend_from_slice(rest);

@@ -3,9 +3,9 @@
 //! They stand in chunks, and a chunk in which none is left gives its memory back: what a peak needed does not stay, and nothing is ever moved.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use crate::heap::slot_bytes;
+use crate::table::Table;
 
 /// Values in a chunk: the bits of a word.
 const CHUNK: usize = u64::BITS as usize;
@@ -13,15 +13,20 @@ const CHUNK: usize = u64::BITS as usize;
 /// Values with numbers that are given out when they are entered.
 #[derive(Debug)]
 pub struct Slots<T> {
-    chunks: Vec<Chunk<T>>,
-    /// The chunks that have room, each once. The last is used first, and keeps its memory.
-    with_room: Vec<u32>,
+    chunks: Table<Chunk<T>>,
+    /// The first chunk that has room, or [`NONE`]; the others follow by `next`. It is used first, and keeps its memory.
+    with_room: u32,
 }
+
+/// No chunk.
+const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct Chunk<T> {
     /// Bit n: slot n of the chunk is in use.
     used: u64,
+    /// Of a chunk that has room: the next that has.
+    next: u32,
     /// `None` while none is in use.
     values: Option<Box<[Option<T>; CHUNK]>>,
 }
@@ -38,26 +43,21 @@ impl<T> Slots<T> {
 
     /// No values.
     pub const fn new() -> Self {
-        Slots { chunks: Vec::new(), with_room: Vec::new() }
+        Slots { chunks: Table::new(), with_room: NONE }
     }
 
     /// Enters a value; its number.
     pub fn insert(&mut self, value: T) -> u32 {
-        let number = match self.with_room.last() {
-            Some(number) => *number,
-            None => {
-                self.chunks.push(Chunk { used: 0, values: None });
-                let number = (self.chunks.len() - 1) as u32;
-                self.with_room.push(number);
-                number
-            }
-        };
+        if self.with_room == NONE {
+            self.with_room = self.chunks.push(Chunk { used: 0, next: NONE, values: None }) as u32;
+        }
+        let number = self.with_room;
         let chunk = &mut self.chunks[number as usize];
         let bit = chunk.used.trailing_ones() as usize % CHUNK;
         chunk.used |= 1 << bit;
         chunk.values.get_or_insert_with(|| Box::new([const { None }; CHUNK]))[bit] = Some(value);
         if chunk.used == u64::MAX {
-            self.with_room.pop();
+            self.with_room = chunk.next;
         }
         number * CHUNK as u32 + bit as u32
     }
@@ -67,24 +67,23 @@ impl<T> Slots<T> {
         let (at, bit) = (number as usize / CHUNK, number as usize % CHUNK);
         let chunk = self.chunks.get_mut(at)?;
         let value = chunk.values.as_mut()?[bit].take()?;
-        if chunk.used == u64::MAX {
-            let before = self.with_room.last().copied();
-            self.with_room.push(at as u32);
-            if let Some(before) = before {
-                self.give_back(before as usize);
-            }
-        }
-        self.chunks[at].used &= !(1 << bit);
-        if self.with_room.last() != Some(&(at as u32)) {
-            self.give_back(at);
+        let was_full = chunk.used == u64::MAX;
+        chunk.used &= !(1 << bit);
+        if was_full {
+            chunk.next = core::mem::replace(&mut self.with_room, at as u32);
+            let before = chunk.next;
+            self.give_back(before);
+        } else if self.with_room != at as u32 {
+            self.give_back(at as u32);
         }
         Some(value)
     }
 
     /// Gives the memory of a chunk back if nothing is in it.
-    fn give_back(&mut self, at: usize) {
-        let chunk = &mut self.chunks[at];
-        if chunk.used == 0 {
+    fn give_back(&mut self, at: u32) {
+        if let Some(chunk) = self.chunks.get_mut(at as usize)
+            && chunk.used == 0
+        {
             chunk.values = None;
         }
     }
@@ -93,8 +92,8 @@ impl<T> Slots<T> {
     pub fn next(&self, from: u32) -> Option<(u32, &T)> {
         let first = from as usize / CHUNK;
         let behind = |at: usize| if at == first { u64::MAX << (from as usize % CHUNK) } else { u64::MAX };
-        let mut chunks = self.chunks.iter().enumerate().skip(first);
-        chunks.find_map(|(at, chunk)| {
+        (first..self.chunks.len()).find_map(|at| {
+            let chunk = &self.chunks[at];
             let used = chunk.used & behind(at);
             let bit = (used != 0).then(|| used.trailing_zeros() as usize)?;
             Some(((at * CHUNK + bit) as u32, chunk.values.as_ref()?[bit].as_ref()?))
@@ -116,10 +115,12 @@ impl<T> Slots<T> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     fn chunks_with_memory<T>(slots: &Slots<T>) -> usize {
-        slots.chunks.iter().filter(|chunk| chunk.values.is_some()).count()
+        (0..slots.chunks.len()).filter(|&at| slots.chunks[at].values.is_some()).count()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From the framework's start to the first process.
 //!
 //! The kernel's command line is Linux's: `quiet` keeps messages from the console, `norandmaps` gives programs the same addresses each time, `init=PATH` names the first program (else `/init`, then
-//! `/sbin/init`, `/bin/init`, `/bin/sh`), what follows `--` are its arguments, and every other `NAME=VALUE` goes to its environment.
+//! `/sbin/init`, `/bin/init`, `/bin/sh`), `panic=SECONDS` has the machine restart after a panic, what follows `--` are its arguments, and every other `NAME=VALUE` goes to its environment.
 //! Words are separated by spaces; double quotes keep spaces in a word.
 
 use alloc::boxed::Box;
@@ -107,6 +107,13 @@ impl Options {
     }
 }
 
+/// From how many pages on blocks of the heap are refused while programs run: `scarce=PAGES`, else as where memory is short.
+#[cfg(feature = "scarce")]
+fn refused_pages(line: &str) -> usize {
+    let said = words(line).into_iter().find_map(|word| word.strip_prefix("scarce=")?.parse().ok());
+    said.unwrap_or(frame::mm::LARGE_PAGES)
+}
+
 /// The words of a command line.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -170,6 +177,8 @@ impl First {
         self.execute_async(cx, &mut process).map_err(|(path, error)| {
             frame::println!("ebb: panic: the first program, {path}, cannot be run: {error:?}");
         })?;
+        #[cfg(feature = "scarce")]
+        frame::mm::refuse_blocks_from(refused_pages(self.info.command_line));
         Ok(process)
     }
 

@@ -11,6 +11,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -37,6 +39,8 @@
 
 #define PAGE 4096
 #define SECONDS 60
+// futex(2), whose header musl has not.
+#define FUTEX_WAIT_PRIVATE 128
 // What the kernel may keep of a peak, in per cent of all memory: caches of slots, a table that has grown.
 #define KEPT_PER_CENT 1
 // How much memory that is taken of at least: what caches keep does not get less with the machine.
@@ -46,6 +50,16 @@
 
 // What a trial reports by its exit code.
 enum { FINE = 0, WRONG = 1 };
+
+static long memory_kib(const char *name)
+{
+    char text[2048] = "";
+    int fd = open("/proc/meminfo", O_RDONLY);
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    char *line = got > 0 ? strstr(text, name) : NULL;
+    return line ? strtol(line + strlen(name) + 1, NULL, 10) : -1;
+}
 
 static void touch(size_t each)
 {
@@ -177,6 +191,30 @@ static void threads(void)
     _exit(FINE);
 }
 
+static void *wait_for_a_word(void *unused)
+{
+    int word = 0;
+    for (;;)
+        syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+    return unused;
+}
+
+// Each waits for a futex of its own.
+static void futex_waiters(void)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN + PAGE);
+    for (int i = 0; i < 6000; i++) {
+        pthread_t thread;
+        int error = pthread_create(&thread, &attributes, wait_for_a_word, NULL);
+        if (error)
+            _exit(error == EAGAIN || error == ENOMEM ? FINE : WRONG);
+    }
+    usleep(100000);
+    _exit(FINE);
+}
+
 static void write_all(const char *path)
 {
     static char block[64 << 10];
@@ -224,6 +262,23 @@ static void holes(void)
             if (pwrite(fd, "x", 1, at + (uint64_t)i * 1234567) != 1 && errno != EFBIG && errno != ENOSPC && errno != ENOMEM)
                 _exit(WRONG);
     _exit(FINE);
+}
+
+// A page in each 512 KiB, and then all but the first are cut off.
+static void cut_off(void)
+{
+    int fd = open("long", O_RDWR | O_CREAT, 0600);
+    unlink("long");
+    for (off_t i = 0; i < 4000; i++)
+        if (pwrite(fd, "x", 1, i << 19) != 1) {
+            if (errno != ENOSPC && errno != ENOMEM)
+                _exit(WRONG);
+            break;
+        }
+    char byte = 0;
+    if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1 << 20, 1400l << 20) != 0 && errno != ENOMEM)
+        _exit(WRONG);
+    _exit(ftruncate(fd, 2) == 0 && pread(fd, &byte, 1, 0) == 1 && byte == 'x' ? FINE : WRONG);
 }
 
 // Many names in one directory, and a listing with as much room as there can be.
@@ -365,6 +420,102 @@ static void highest_descriptor(void)
     if (fork() == 0)
         _exit(0);
     wait(NULL);
+    _exit(FINE);
+}
+
+// As large as the sets can be; no descriptor is in them.
+static void large_sets(void)
+{
+    raise_descriptors();
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    size_t size = 128 << 10;
+    char *sets = mmap(NULL, 3 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (sets == MAP_FAILED)
+        _exit(FINE);
+    struct timespec now = { 0, 0 };
+    long ready = syscall(SYS_pselect6, (int)limit.rlim_cur, sets, sets + size, sets + 2 * size, &now, NULL);
+    _exit(ready == 0 || errno == ENOMEM ? FINE : WRONG);
+}
+
+static void terminals(void)
+{
+    raise_descriptors();
+    while (open("/dev/ptmx", O_RDWR | O_NOCTTY) >= 0)
+        ;
+    _exit(is_shortage() ? FINE : WRONG);
+}
+
+// Nobody reads what is typed, nor its echo.
+static void typed_lines(void)
+{
+    static char lines[1024];
+    memset(lines, '\n', sizeof lines);
+    for (int i = 0; i < 20; i++) {
+        int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK);
+        if (master < 0)
+            _exit(is_shortage() ? FINE : WRONG);
+        for (int j = 0; j < 200; j++)
+            if (write(master, lines, sizeof lines) < 0 && !is_shortage())
+                _exit(WRONG);
+    }
+    _exit(FINE);
+}
+
+// One port, at one address of this machine after the other.
+static void addresses(void)
+{
+    raise_descriptors();
+    for (uint32_t i = 0; i < 6000; i++) {
+        struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(7000), .sin_addr = { htonl(0x7f000001 + i) } };
+        int fd = socket(AF_INET, SOCK_DGRAM, 0);
+        if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0)
+            _exit(is_shortage() || errno == EADDRNOTAVAIL ? FINE : WRONG);
+    }
+    _exit(FINE);
+}
+
+// Memory is full, and terminals have of what is left so much that the kernel refuses large blocks of it: each call that wants one gets its error.
+static void refused_blocks(void)
+{
+    enum { TERMINALS = 200 };
+    static char block[64 << 10], value[65500];
+    int masters[TERMINALS];
+    raise_descriptors();
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    size_t size = 128 << 10;
+    char *sets = mmap(NULL, 3 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    memset(block, '\n', sizeof block);
+    memset(value, 1, sizeof value);
+    int cut = open("cut", O_RDWR | O_CREAT, 0600), filling = open("filling", O_RDWR | O_CREAT, 0600);
+    unlink("cut");
+    unlink("filling");
+    for (off_t i = 0; i < 4000; i++)
+        if (pwrite(cut, "x", 1, i << 19) != 1)
+            _exit(is_shortage() ? FINE : WRONG);
+    for (int i = 0; i < TERMINALS; i++)
+        masters[i] = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK);
+    while (write(filling, block, sizeof block) > 0)
+        ;
+    while (write(filling, block, PAGE) > 0)
+        ;
+    // A 64th is for the kernel alone, 4 MiB at most; of the second half of that it gives no large blocks away.
+    long refused = memory_kib("MemTotal") / 128;
+    for (int i = 0; i < TERMINALS * 3 && memory_kib("MemFree") > (refused < 2048 ? refused : 2048); i++)
+        if (write(masters[i / 3], block, 1024) < 0 && !is_shortage())
+            _exit(WRONG);
+    struct timespec now = { 0, 0 };
+    if (syscall(SYS_pselect6, (int)limit.rlim_cur, sets, sets + size, sets + 2 * size, &now, NULL) != 0 && errno != ENOMEM)
+        _exit(WRONG);
+    if (fsetxattr(cut, "user.long", value, sizeof value, 0) != 0 && !is_shortage())
+        _exit(WRONG);
+    if (ftruncate(cut, 2) != 0)
+        _exit(WRONG);
+    // More than a terminal has room for.
+    for (int i = 0; i < 100; i++)
+        if (write(masters[0], block, 1024) < 0 && !is_shortage())
+            _exit(WRONG);
     _exit(FINE);
 }
 
@@ -695,7 +846,7 @@ static void locks(void)
 static void attributes(void)
 {
     int fd = open("attributes", O_RDWR | O_CREAT, 0600);
-    static char value[60000];
+    static char value[65500];
     char name[64];
     for (int i = 0; i < 100000; i++) {
         snprintf(name, sizeof name, "user.%d", i);
@@ -705,6 +856,8 @@ static void attributes(void)
             break;
         }
     }
+    if (fgetxattr(fd, "user.0", value, sizeof value) < 0 && errno != ENODATA && errno != ENOMEM && errno != EOPNOTSUPP)
+        _exit(WRONG);
     unlink("attributes");
     _exit(FINE);
 }
@@ -802,10 +955,10 @@ static const struct {
 } trials[] = {
     { "memory", memory, 1 }, { "page-tables", page_tables, 1 }, { "shared-memory", shared_memory, 1 },
     { "locked-memory", locked_memory, 1 }, { "hungry-family", hungry_family, 1 }, { "processes", processes, 1 },
-    { "fat-processes", fat_processes, 1 }, { "limited-processes", limited_processes, 0 }, { "threads", threads, 1 },
-    { "file-system", file_system, 0 }, { "mapped-file", mapped_file, 1 }, { "holes", holes, 0 }, { "names", names, 1 },
+    { "fat-processes", fat_processes, 1 }, { "limited-processes", limited_processes, 0 }, { "threads", threads, 1 }, { "futex-waiters", futex_waiters, 1 },
+    { "file-system", file_system, 0 }, { "mapped-file", mapped_file, 1 }, { "holes", holes, 0 }, { "cut-off", cut_off, 0 }, { "names", names, 1 },
     { "directories", directories, 0 }, { "deep-mount", deep_mount, 0 }, { "mounts", mounts, 0 }, { "links", links, 0 },
-    { "descriptors", descriptors, 1 }, { "highest-descriptor", highest_descriptor, 0 }, { "pipes", pipes, 1 }, { "hoarded-pipes", hoarded_pipes, 0 },
+    { "descriptors", descriptors, 1 }, { "highest-descriptor", highest_descriptor, 0 }, { "large-sets", large_sets, 0 }, { "terminals", terminals, 1 }, { "typed-lines", typed_lines, 1 }, { "addresses", addresses, 1 }, { "refused-blocks", refused_blocks, 1 }, { "pipes", pipes, 1 }, { "hoarded-pipes", hoarded_pipes, 0 },
     { "blocked-writers", blocked_writers, 1 }, { "sockets", sockets, 1 }, { "nested-sockets", nested_sockets, 0 }, { "cyclic-sockets", cyclic_sockets, 0 },
     { "epolls", epolls, 1 }, { "epoll-items", epoll_items, 1, 1 }, { "epoll-sets", epoll_sets, 1, 1 }, { "inotify-watches", inotify_watches, 1, 1 }, { "inotify-events", inotify_events, 1, 1 }, { "timers", timers, 0 }, { "queued-signals", queued_signals, 1 }, { "mappings", mappings, 1 },
     { "locks", locks, 0 }, { "attributes", attributes, 0 }, { "arguments", arguments, 0 }, { "stack", stack, 1 },
@@ -813,16 +966,6 @@ static const struct {
 };
 
 #define TRIALS (sizeof trials / sizeof trials[0])
-
-static long memory_kib(const char *name)
-{
-    char text[2048] = "";
-    int fd = open("/proc/meminfo", O_RDONLY);
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
-    char *line = got > 0 ? strstr(text, name) : NULL;
-    return line ? strtol(line + strlen(name) + 1, NULL, 10) : -1;
-}
 
 static void reap_all(void)
 {

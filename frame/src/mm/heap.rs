@@ -6,6 +6,8 @@
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
+#[cfg(feature = "scarce")]
+use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::core_local;
@@ -172,7 +174,17 @@ fn order(layout: Layout) -> Option<u8> {
 }
 
 /// Blocks from this size on leave something to those that cannot do without: see [`supply::can_spare`].
-const LARGE_PAGES: usize = 16;
+pub const LARGE_PAGES: usize = 16;
+
+/// From how many pages on blocks are refused, whatever memory there is.
+#[cfg(feature = "scarce")]
+static REFUSED_FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// From now on blocks of `pages` pages or more are refused, as if memory were short: who asks for one must be able to do without.
+#[cfg(feature = "scarce")]
+pub fn refuse_blocks_from(pages: usize) {
+    REFUSED_FROM.store(pages, Ordering::Relaxed);
+}
 
 /// The pages of a block that is not contiguous; `None` if it is to be aligned beyond a page.
 fn scattered_pages(layout: Layout) -> Option<usize> {
@@ -184,6 +196,10 @@ fn scattered_pages(layout: Layout) -> Option<usize> {
 #[inline(never)]
 fn alloc_block(layout: Layout) -> *mut u8 {
     let pages = layout.size().div_ceil(PAGE_SIZE);
+    #[cfg(feature = "scarce")]
+    if pages >= REFUSED_FROM.load(Ordering::Relaxed) {
+        return null_mut();
+    }
     if pages >= LARGE_PAGES && !supply::can_spare(pages) {
         return null_mut();
     }

@@ -50,6 +50,8 @@ pub use detached::DetachedPages;
 pub(crate) use frame::untyped_frame;
 pub use frame::{UFrame, USegment, Word};
 pub use heap::Heap;
+#[cfg(feature = "scarce")]
+pub use heap::{LARGE_PAGES, refuse_blocks_from};
 pub use io::{Access, Fault, Reader, Writer};
 pub use metadata::{FrameLink, FrameNumber, frame_count, frame_link};
 pub use owner::{

@@ -1,6 +1,7 @@
 //! Ways to die, to see what the kernel says then.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +11,7 @@ use tasks::{Body, Next};
 use crate::arch::machine::core_block::block_of;
 use crate::cpu;
 
-/// Dies in the way that its kind names: `panic`, `stack` (an overflow), `null` (a read through a null pointer),
+/// Dies in the way that its kind names: `panic`, `memory` (a block of the heap that there is no memory for), `stack` (an overflow), `null` (a read through a null pointer),
 /// `text` (a write to the kernel's code), `invalid` (an invalid instruction), `check` (a machine check between a system call's first two
 /// instructions: neither the stack nor `gs` are the kernel's), `double` (a double fault there), `lock` (a lock is taken twice), `order` (two locks are taken in both orders),
 /// `cores` (a panic while one core runs user code, one computes in the kernel, and all others idle).
@@ -19,6 +20,7 @@ pub(super) struct Crash(pub(super) &'static str);
 impl Body for Crash {
     fn run_async(&mut self, cx: &mut Cx) -> Next {
         match self.0 {
+            "memory" => drop(black_box(Vec::<u8>::with_capacity(black_box(1 << 40)))),
             "stack" => {
                 overflow(1);
             }

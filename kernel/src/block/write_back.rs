@@ -3,7 +3,7 @@
 //! It sleeps while nothing is dirty. A cache is listed when a page of it becomes dirty, and looked at when that is [`OLD`] nanoseconds ago, or at once where too much is dirty.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::LinkedList;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
@@ -17,7 +17,7 @@ use crate::step::Stop;
 use crate::time::{self, Timeline};
 
 /// Caches with dirty pages, and since when; the one that has had them longest first.
-static LISTED: SpinLock<VecDeque<(WeakRc<Cache>, u64)>> = SpinLock::new(VecDeque::new());
+static LISTED: SpinLock<LinkedList<(WeakRc<Cache>, u64)>> = SpinLock::new(LinkedList::new());
 static WORK: WaitList = WaitList::new();
 
 /// A cache has dirty pages.

@@ -101,7 +101,7 @@ impl Acl {
     /// The list that the value of an extended attribute is; `None`: the value stands for no list.
     ///
     /// # Errors
-    /// EOPNOTSUPP: another version. EINVAL: it is no list.
+    /// EOPNOTSUPP: another version. EINVAL: it is no list. ENOMEM.
     pub fn decode(value: &[u8]) -> Result<Option<Self>> {
         if value.is_empty() {
             return Ok(None);
@@ -119,20 +119,28 @@ impl Acl {
             }
             Ok(Entry { tag, permissions: u16::from_le_bytes([p0, p1]).into(), id })
         };
-        let entries = entries.iter().map(decode).collect::<Result<Vec<_>>>()?;
-        Ok((!entries.is_empty()).then_some(Acl(entries)))
+        let mut all = Vec::new();
+        all.try_reserve_exact(entries.len()).map_err(|_| Errno::ENOMEM)?;
+        for entry in entries {
+            all.push(decode(entry)?);
+        }
+        Ok((!all.is_empty()).then_some(Acl(all)))
     }
 
     /// The value of the extended attribute that keeps it.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut value = Vec::with_capacity(HEAD_BYTES + self.0.len() * ENTRY_BYTES);
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let mut value = Vec::new();
+        value.try_reserve_exact(HEAD_BYTES + self.0.len() * ENTRY_BYTES).map_err(|_| Errno::ENOMEM)?;
         value.extend_from_slice(&VERSION.to_le_bytes());
         for entry in &self.0 {
             value.extend_from_slice(&(entry.tag as u16).to_le_bytes());
             value.extend_from_slice(&(entry.permissions as u16).to_le_bytes());
             value.extend_from_slice(&entry.id.to_le_bytes());
         }
-        value
+        Ok(value)
     }
 
     /// Checks that it has what acl(5) wants, in order: the owner, users, the owning group, groups, a mask (which must be there where users or groups are named), others.
@@ -277,13 +285,12 @@ pub fn inherited(directory: &Inode, kind: FileKind, permissions: u32, cx: &Cx) -
     }
     let Some(default) = of_loaded(directory, AclKind::Default, cx)? else { return Ok(Inherited::default()) };
     let mut attributes = Vec::new();
-    let mut keep = |kind: AclKind, acl: &Acl| attributes.push((kind.attribute().to_vec(), acl.encode()));
-    let own = default.clone().for_new_file(permissions);
-    if !own.is_mode() {
-        keep(AclKind::Access, &own);
-    }
     if kind == FileKind::Directory {
-        keep(AclKind::Default, &default);
+        attributes.push((AclKind::Default.attribute().to_vec(), default.encode()?));
+    }
+    let own = default.for_new_file(permissions);
+    if !own.is_mode() {
+        attributes.push((AclKind::Access.attribute().to_vec(), own.encode()?));
     }
     Ok(Inherited { permissions: Some(permissions & !0o777 | own.mode_bits()), attributes })
 }
@@ -300,7 +307,7 @@ pub fn mode_changed(kept: &Inode, mode: u32, cx: &Cx) -> Step<()> {
 }
 
 fn put(kept: &Inode, kind: AclKind, acl: Option<&Acl>, cx: &Cx) -> Step<()> {
-    let value = acl.map(Acl::encode);
+    let value = acl.map(Acl::encode).transpose()?;
     if value.is_none() && !kept.noted_attributes().contains(kind.noted()) {
         return Ok(());
     }
@@ -319,7 +326,7 @@ fn check_kept(inode: &Inode, kept: &Inode) -> Result<()> {
 pub fn get(inode: &TempRc<'_, Inode>, kind: AclKind, cx: &Cx) -> Step<Vec<u8>> {
     let kept = Inode::kept(inode, cx);
     check_kept(inode, &kept)?;
-    Ok(of(&kept, kind, cx)?.ok_or(Errno::ENODATA)?.encode())
+    Ok(of(&kept, kind, cx)?.ok_or(Errno::ENODATA)?.encode()?)
 }
 
 /// Gives a file a list, or takes it away (`None`). With an access list the mode changes; one that says no more than the mode is not kept.

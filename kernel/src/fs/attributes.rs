@@ -14,6 +14,7 @@ use super::notify::{self, FileEvents};
 use super::{FileKind, Inode, InodeFlags, Mount, Timestamp, VfsCaller};
 use crate::credentials::{Capability, FileCapabilities};
 use crate::error::{Errno, Result};
+use crate::heap::copied;
 use crate::signal::Signal;
 use crate::step::Step;
 
@@ -256,7 +257,7 @@ pub fn set_attribute(
 /// Gives a file an attribute, or takes it away, whoever may.
 ///
 /// # Errors
-/// EEXIST, ENODATA; ENOSPC; the file system's, which keeps it.
+/// EEXIST, ENODATA; ENOSPC; ENOMEM; the file system's, which keeps it.
 pub fn put(inode: &Inode, name: &[u8], value: Option<&[u8]>, how: SetAttribute, cx: &Cx) -> Step<()> {
     let mut attributes = inode.attributes(cx)?;
     let there = attributes.get_or_insert_default();
@@ -276,8 +277,9 @@ pub fn put(inode: &Inode, name: &[u8], value: Option<&[u8]>, how: SetAttribute, 
     if others + name.len() + value.len() > MOST_BYTES {
         return Err(Errno::ENOSPC.into());
     }
+    let copy = copied(value)?;
     inode.ops.keep_attribute(inode, name, Some(value), cx)?;
-    there.insert(name.to_vec(), value.to_vec());
+    there.insert(name.to_vec(), copy);
     inode.note_attributes(there);
     Ok(())
 }
@@ -294,7 +296,7 @@ pub fn attribute(inode: &TempRc<'_, Inode>, name: &[u8], me: &impl VfsCaller, cx
     let kept = Inode::kept(inode, cx);
     let attributes = kept.attributes(cx)?;
     let there = attributes.as_ref().and_then(|there| there.get(&*inode.ops.attribute_below(name)));
-    Ok(there.cloned().ok_or(Errno::ENODATA)?)
+    Ok(copied(there.ok_or(Errno::ENODATA)?)?)
 }
 
 /// removexattr(2).
@@ -338,6 +340,7 @@ pub fn attribute_names(inode: &TempRc<'_, Inode>, me: &impl VfsCaller, cx: &Cx) 
     for name in attributes.iter().flat_map(|there| BTreeMap::keys(there)) {
         let Some(name) = inode.ops.attribute_above(name) else { continue };
         if privileged || !name.starts_with(b"trusted.") {
+            names.try_reserve(name.len() + 1).map_err(|_| Errno::ENOMEM)?;
             names.extend_from_slice(&name);
             names.push(0);
         }

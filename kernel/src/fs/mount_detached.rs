@@ -5,7 +5,7 @@
 //! mounts.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::collections::LinkedList;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
@@ -22,7 +22,7 @@ use crate::sched::{self, Parameters};
 const AT_A_TIME: usize = 32;
 
 /// Trees whose descriptions have ended with mounts in them, by their numbers.
-static LEFT: SpinLock<Vec<u32>> = SpinLock::new(Vec::new());
+static LEFT: SpinLock<LinkedList<u32>> = SpinLock::new(LinkedList::new());
 static WORK: WaitList = WaitList::new();
 
 /// A descriptor that has a tree of mounts; else it is as one that is only a place (O_PATH).
@@ -96,7 +96,7 @@ impl File for TreeFile {
 impl Drop for TreeFile {
     fn drop(&mut self) {
         if !*self.is_over.get_mut() {
-            LEFT.with(|left| left.push(self.number));
+            LEFT.with(|left| left.push_back(self.number));
             WORK.wake_all();
         }
     }
@@ -119,14 +119,14 @@ impl Body for Dissolver {
     fn run_async(&mut self, cx: &mut Cx) -> Next {
         let waker = tasks::prepare(cx);
         WORK.register(waker, cx);
-        let first = LEFT.lock(cx).first().copied();
+        let first = LEFT.lock(cx).front().copied();
         let Some(number) = first else {
             tasks::park_async(cx);
             return Next::Again;
         };
         tasks::finish_wait(cx);
         if MOUNTS.dissolve(number, AT_A_TIME, cx) < AT_A_TIME {
-            LEFT.lock(cx).retain(|left| *left != number);
+            LEFT.lock(cx).pop_front();
         }
         Next::Again
     }

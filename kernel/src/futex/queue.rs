@@ -13,13 +13,13 @@
 //!
 //! Slots belong to the waiters, each of whom is a thread. Their memory is used again, and goes back when nobody waits at all.
 
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use refs::{NoSuspend, SpinLock, Waker};
 
 use super::Key;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
+use crate::table::Table as Values;
 
 /// The mask of a waiter that any wake-up wakes, and of a wake-up that wakes any waiter.
 pub const ANY: u32 = u32::MAX;
@@ -75,7 +75,7 @@ impl Table {
 }
 
 struct WaitTable {
-    slots: Vec<Slot>,
+    slots: Values<Slot>,
     /// The first slot that nobody has; the others follow by `next`.
     first_free: u32,
     in_use: usize,
@@ -218,7 +218,13 @@ impl Waiter {
 
 impl WaitTable {
     const fn new() -> Self {
-        WaitTable { slots: Vec::new(), first_free: NONE, in_use: 0, buckets: [NONE; 1 << BUCKET_BITS], last_entry: 0 }
+        WaitTable {
+            slots: Values::new(),
+            first_free: NONE,
+            in_use: 0,
+            buckets: [NONE; 1 << BUCKET_BITS],
+            last_entry: 0,
+        }
     }
 
     /// Takes a slot and enters it behind all others; its number.
@@ -233,10 +239,7 @@ impl WaitTable {
                 *free = slot;
                 number
             }
-            None => {
-                self.slots.push(slot);
-                (self.slots.len() - 1) as u32
-            }
+            None => self.slots.push(slot) as u32,
         };
         self.in_use += 1;
         self.append(key, number);
@@ -250,7 +253,7 @@ impl WaitTable {
         self.first_free = number;
         self.in_use -= 1;
         if self.in_use == 0 && self.slots.len() > KEPT {
-            self.slots = Vec::new();
+            self.slots = Values::new();
             self.first_free = NONE;
         }
     }
@@ -464,6 +467,8 @@ pub(super) fn wake_one(key: Key) {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use refs::WakeSlot;
 
     use super::*;

@@ -44,7 +44,7 @@ impl AddressSpace {
         if !fork.change.is_begun() {
             // What the parent has been promised the child is promised as well; who asks for too much is refused before anything is done.
             layout.admit_copy()?;
-            copy.begin_copy(&layout);
+            copy.begin_copy(&layout)?;
             let executable = self.executable.lock(cx).as_ref().map(StrongRc::share);
             *child.executable.lock(cx) = executable;
         }

@@ -344,14 +344,21 @@ impl Layout {
 
     /// Makes this, which is empty, the beginning of a copy of `of`: all but the VMAs. Those that are not
     /// [copied](Self::push_copy) are [forgotten](Self::forget_copy).
-    pub(super) fn begin_copy(&mut self, of: &Layout) {
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub(super) fn begin_copy(&mut self, of: &Layout) -> Result<()> {
         self.vmas = VmaMap::with_capacity(of.vmas.len() + 1);
+        if !self.vmas.reserve_chunks(of.vmas.len() + 1) {
+            return Err(Errno::ENOMEM);
+        }
         // Locks are not inherited: see mlock(2).
         self.totals = Totals { locked: 0, ..of.totals };
         overcommit::add(self.totals.accounted);
         self.brk = of.brk.clone();
         self.map_end = of.map_end;
         self.image = of.image.clone();
+        Ok(())
     }
 
     /// Enters a copy of a VMA that [`begin_copy`](Self::begin_copy) has counted, behind all others.

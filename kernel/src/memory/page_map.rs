@@ -33,6 +33,8 @@ struct Chunk {
 const CHUNK: u64 = 128;
 /// So many pages at most are left together with those of other objects.
 const FEW: usize = 2;
+/// So many chunks are taken out of the list at a time: a list of all could be a large block of the heap, which may be refused.
+const LEFT_AT_A_TIME: u64 = 512;
 /// The list grows by so many empty chunks at most.
 const MOST_EMPTY: u64 = 1;
 
@@ -125,18 +127,27 @@ impl PageMap {
             self.remove_within(whole.end, 0..range.end % CHUNK);
         }
         let len = self.near.len() as u64;
-        let near = if whole.end >= len {
-            self.near.split_off(whole.start.min(len) as usize)
-        } else {
-            self.near[whole.start as usize..whole.end as usize].iter_mut().map(core::mem::take).collect()
-        };
+        let (mut at, end) = (whole.start.min(len), whole.end.min(len));
+        while at < end {
+            let next = end.min(at + LEFT_AT_A_TIME);
+            let near = self.near[at as usize..next as usize].iter_mut().map(core::mem::take).collect();
+            self.leave_chunks(near, BTreeMap::new());
+            at = next;
+        }
+        if whole.end >= len {
+            self.near.truncate(whole.start.min(len) as usize);
+        }
         let mut far = self.far.split_off(&whole.start);
         self.far.append(&mut far.split_off(&whole.end));
-        let chunks = near.iter().chain(far.values());
-        let count = chunks.map(|chunk| chunk.count).sum();
+        self.leave_chunks(Vec::new(), far);
+        before - self.count
+    }
+
+    /// Leaves chunks that were taken out.
+    fn leave_chunks(&mut self, near: Vec<Chunk>, far: BTreeMap<u64, Chunk>) {
+        let count = near.iter().chain(far.values()).map(|chunk| chunk.count).sum();
         self.count -= count;
         drop(PageMap { near, far, count });
-        before - self.count
     }
 
     /// Behind all pages there are.

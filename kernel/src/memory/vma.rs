@@ -35,6 +35,9 @@ pub struct TooManyVmas;
 /// How many VMAs stand in one piece of memory at most.
 const CHUNK: usize = 64;
 
+/// So many chunks are new at most where a range is made one of its own.
+const MOST_NEW_CHUNKS: usize = 2;
+
 /// For how many there is room at first: a small program's.
 const FIRST: usize = 10;
 
@@ -83,6 +86,32 @@ impl<B: Mergeable> VmaMap<B> {
         let mut vmas = VmaMap::default();
         vmas.chunks.push(Vec::with_capacity(count.clamp(1, CHUNK)));
         vmas
+    }
+
+    /// Makes room for the chunks of so many that are entered one [behind](Self::push) the other; whether there is memory for it.
+    pub fn reserve_chunks(&mut self, count: usize) -> bool {
+        count <= CHUNK || self.reserve_lists(count.div_ceil(CHUNK) + 1)
+    }
+
+    /// Makes room in the lists that are as long as there are chunks; whether there is memory for it. They may be large blocks of the heap, which can be refused.
+    #[cold]
+    #[inline(never)]
+    fn reserve_lists(&mut self, more: usize) -> bool {
+        let all = self.chunks.len() + more;
+        // What is small is never refused.
+        self.chunks.try_reserve(more).is_ok() && (all < CHUNK || self.gaps.reserve(all))
+    }
+
+    /// Whether there is room for the chunks that two splits make.
+    #[inline(always)]
+    fn has_room_for_splits(&self) -> bool {
+        self.chunks.capacity() - self.chunks.len() >= MOST_NEW_CHUNKS
+    }
+
+    /// Makes room for them; whether there is memory for it.
+    #[inline(always)]
+    fn make_room_for_splits(&mut self) -> bool {
+        self.has_room_for_splits() || self.reserve_lists(MOST_NEW_CHUNKS)
     }
 
     /// All of them, by address.

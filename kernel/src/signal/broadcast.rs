@@ -4,7 +4,7 @@
 //! terminal, the end of a session or a stop takes no longer with very many processes or threads than with some.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::LinkedList;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,7 +20,7 @@ use crate::sched;
 const AT_ONCE: usize = 64;
 
 /// What is left to do, in the order in which it began: who is to get two signals gets them in their order.
-static LEFT: SpinLock<VecDeque<Broadcast>> = SpinLock::new(VecDeque::new());
+static LEFT: SpinLock<LinkedList<Broadcast>> = SpinLock::new(LinkedList::new());
 /// How many stops are in that.
 static STOPS: AtomicUsize = AtomicUsize::new(0);
 /// Where the task waits.

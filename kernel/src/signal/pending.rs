@@ -4,7 +4,7 @@
 //! and are taken in the order in which they came. The lowest number is taken first, but faults of the thread itself before all.
 //! The set of what is pending is mirrored in an atomic, so that to look costs one load.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, LinkedList, VecDeque};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use refs::{NoSuspend, SpinLock};
@@ -122,7 +122,7 @@ struct Queue {
 
 /// The real-time signals of one number, in order. They may be very many, so they stand in chunks: none is moved when there are more.
 #[derive(Default)]
-struct Infos(VecDeque<VecDeque<Info>>);
+struct Infos(LinkedList<VecDeque<Info>>);
 
 impl Infos {
     const CHUNK: usize = 32;

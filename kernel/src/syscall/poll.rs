@@ -1,6 +1,6 @@
 //! Waiting for several descriptors: poll and select.
 
-use alloc::vec;
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -15,7 +15,7 @@ use crate::fs::{Events, OpenFlags};
 use crate::signal::{self, SignalSet};
 use crate::step::{Interruption, Patience, Step, Stop, complete_async};
 use crate::time::clock::{TimeSpec, TimeVal};
-use crate::user_memory::{InOut, Readable, UserIn, UserInOut, UserPtr, UserSlice};
+use crate::user_memory::{self, InOut, Readable, UserIn, UserInOut, UserPtr, UserSlice};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -237,7 +237,7 @@ fn select_sets_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patie
         }
     });
     let (sets, ready) = match result {
-        Err(Errno::ETIMEDOUT | Errno::EAGAIN) => (Sets::empty(count), 0),
+        Err(Errno::ETIMEDOUT | Errno::EAGAIN) => (Sets::empty(count)?, 0),
         found => found?,
     };
     // Apart: what is read must not be what was written by half, and some files say a thing once.
@@ -247,7 +247,7 @@ fn select_sets_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patie
 
 /// The sets of select(2): readable, writable, exceptional; one behind the other.
 struct Sets {
-    words: vec::Vec<u64>,
+    words: Vec<u64>,
     each: usize,
     count: usize,
 }
@@ -260,13 +260,15 @@ const MEMBERSHIP: [Events; 3] = [
 ];
 
 impl Sets {
-    fn empty(count: usize) -> Self {
+    /// # Errors
+    /// ENOMEM.
+    fn empty(count: usize) -> Result<Self> {
         let each = count.div_ceil(64);
-        Sets { words: vec![0; each * 3], each, count }
+        Ok(Sets { words: user_memory::zeroed(each * 3)?, each, count })
     }
 
     fn read(count: usize, places: [UserInOut<u64>; 3], me: &Current, cx: &Cx) -> Step<Self> {
-        let mut sets = Sets::empty(count);
+        let mut sets = Sets::empty(count)?;
         let memory = me.memory(cx)?;
         for (index, place) in places.into_iter().enumerate() {
             if !place.is_null() {

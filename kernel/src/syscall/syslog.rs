@@ -82,7 +82,7 @@ fn syslog_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 }
 
 fn read_all(action: i32, to: UserSlice<u8, Out>, me: &Current, cx: &Cx) -> Step<usize> {
-    let text = log::text(to.len());
+    let text = log::text(to.len())?;
     me.memory(cx)?.write_slice(to, &text)?;
     if action == READ_CLEAR {
         log::clear();

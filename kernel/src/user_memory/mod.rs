@@ -189,7 +189,7 @@ impl UserMemory<'_> {
 }
 
 /// So many values, all zero. ENOMEM if there is no room, or could not be on any machine: the number may come from a program.
-fn zeroed<T: FromBytes>(len: usize) -> Result<Vec<T>, Errno> {
+pub fn zeroed<T: FromBytes>(len: usize) -> Result<Vec<T>, Errno> {
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| Errno::ENOMEM)?;
     values.resize_with(len, T::new_zeroed);

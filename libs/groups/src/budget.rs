@@ -18,6 +18,8 @@ pub enum Denied {
     Ended,
     /// There are as many levels as there can be ([`DEEPEST`](crate::DEEPEST)).
     TooDeep,
+    /// There is no memory for another budget.
+    NoMemory,
 }
 
 impl core::fmt::Display for Denied {
@@ -26,6 +28,7 @@ impl core::fmt::Display for Denied {
             Denied::Full { depth } => write!(f, "the reclamation budget at level {depth} is used up"),
             Denied::Ended => f.write_str("the reclamation budget has ended"),
             Denied::TooDeep => f.write_str("reclamation budgets are nested too deeply"),
+            Denied::NoMemory => f.write_str("there is no memory for another reclamation budget"),
         }
     }
 }

@@ -569,11 +569,21 @@ impl<C: Class> Nodes<C> {
         }
     }
 
+    /// Makes room for a node, and for its place once it has none.
+    fn reserve_one(&mut self) -> Result<(), Denied> {
+        self.all.try_reserve(1).map_err(|_| Denied::NoMemory)?;
+        let places = self.all.len() + 1 - self.vacant.len();
+        self.vacant.try_reserve(places).map_err(|_| Denied::NoMemory)
+    }
+
     /// Makes a node below `parent`, which is charged what the new one reserves.
     pub(crate) fn make(&mut self, parent: NodeName, limits: Limits) -> Result<NodeName, Refusal> {
         let depth = self.open(parent)?.depth + 1;
         if depth > DEEPEST {
             return Err(Denied::TooDeep.into());
+        }
+        if self.vacant.is_empty() {
+            self.reserve_one()?;
         }
         let reserved = u128::from(limits.reserved);
         self.ask(parent, reserved)?;
@@ -582,7 +592,6 @@ impl<C: Class> Nodes<C> {
             Some(index) => index as usize,
             None => {
                 self.all.push(Node { state: State::Vacant, ..Node::root() });
-                self.vacant.reserve(self.all.len() - self.vacant.len());
                 self.all.len() - 1
             }
         };

@@ -68,6 +68,7 @@ extern "C" fn on_guarded_stack() -> ! {
         // SAFETY: the loader filled the range, which is in one of memory, and `ebb_start` kept its pages from the allocator.
         unsafe { BootModule::new(range.start, range.len()) }
     });
+    stop::read_command_line(info.command_line);
     let boot_info = Box::leak(Box::new(BootInfo::new(info.command_line, initramfs, info.memory_bytes)));
     cores::start_others(info);
     pci::init(info);

@@ -1,6 +1,6 @@
 //! How the machine stops, and what it says when it has to.
 
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use super::core_block::{self, Mode};
 use super::instructions::halt_for_ever;
@@ -19,7 +19,16 @@ const PULSE_RESET: u8 = 0xfe;
 /// Whether all cores are to stay where they are, at their next non-maskable interrupt.
 pub static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Stops the machine.
+/// After how many seconds the machine restarts that a panic has stopped; 0: it does not, below 0: at once.
+static RESTART_AFTER: AtomicI64 = AtomicI64::new(0);
+
+/// Reads the command line's `panic=SECONDS`, which says what Linux's does.
+pub fn read_command_line(line: &str) {
+    let seconds = line.split_whitespace().filter_map(|word| word.strip_prefix("panic=")?.parse().ok()).next_back();
+    RESTART_AFTER.store(seconds.unwrap_or(0), Ordering::Relaxed);
+}
+
+/// Stops the machine. Where no emulator ends by that after a panic, it restarts if the command line says so.
 pub fn off(why: PowerOff) -> ! {
     let code = match why {
         PowerOff::Orderly => 0x10,
@@ -31,6 +40,14 @@ pub fn off(why: PowerOff) -> ! {
         if why == PowerOff::Orderly {
             port::write_u16(QEMU_PM1A_CONTROL, SOFT_OFF);
         }
+    }
+    let seconds = RESTART_AFTER.load(Ordering::Relaxed);
+    if why == PowerOff::Panic && seconds != 0 {
+        let end = tsc::nanoseconds().saturating_add((seconds.max(0) as u64).saturating_mul(1_000_000_000));
+        while tsc::nanoseconds() < end {
+            core::hint::spin_loop();
+        }
+        restart()
     }
     halt_for_ever()
 }

@@ -157,8 +157,23 @@ impl Discipline {
         self.termios.input & INPUT == 0 && self.termios.local & (abi::ICANON | abi::ISIG | abi::ECHO | abi::ECHONL) == 0
     }
 
-    /// Takes in what the terminal sent. What is to be shown is appended to `echo`; signals go to `attention`.
+    /// Makes room for bytes that come, with the line that is being edited and what its end needs; whether there is memory for it.
+    pub fn make_room(&mut self, bytes: &[u8]) -> bool {
+        let (len, ends) =
+            (bytes.len() + self.line.len(), 1 + bytes.iter().filter(|byte| self.may_end_line(**byte)).count());
+        (self.input.capacity() - self.input.len() >= len || self.input.try_reserve(len).is_ok())
+            && (self.ends.capacity() - self.ends.len() >= ends || self.ends.try_reserve(ends).is_ok())
+    }
+
+    fn may_end_line(&self, byte: u8) -> bool {
+        matches!(byte, b'\n' | b'\r') || [abi::VEOF, abi::VEOL, abi::VEOL2].iter().any(|&at| self.termios.is(byte, at))
+    }
+
+    /// Takes in what the terminal sent. What is to be shown is appended to `echo`; signals go to `attention`. Where there is no memory for it it is lost.
     pub fn receive(&mut self, bytes: &[u8], echo: &mut Vec<u8>, mut attention: impl FnMut(Attention)) {
+        if !self.make_room(bytes) {
+            return;
+        }
         if self.is_transparent() {
             let room = MAX_INPUT.saturating_sub(self.input.len());
             self.input.extend(&bytes[..bytes.len().min(room)]);

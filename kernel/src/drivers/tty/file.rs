@@ -168,7 +168,7 @@ impl File for TtyFile {
             return Ok(0);
         }
         state.writing.check(Current::of(me)?.thread)?;
-        if !tty.takes_output(&state, cx) {
+        if !tty.takes_output(&state, cx) || !state.has_memory_for_output(count) {
             return Err(Stop::Block);
         }
         let mut out = core::mem::take(&mut state.scratch);

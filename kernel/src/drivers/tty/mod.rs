@@ -189,7 +189,11 @@ impl Tty {
             Line::Serial(port) => serial::send(port, bytes, cx),
             Line::Master(_) => {
                 // Only echoes come here when there is much already: they are lost then, as they are on Linux.
-                let room = (MASTER_BACKLOG * 2).saturating_sub(state.to_master.len());
+                let mut room = (MASTER_BACKLOG * 2).saturating_sub(state.to_master.len());
+                // As is what there is no memory for.
+                if state.to_master.try_reserve(bytes.len().min(room)).is_err() {
+                    room = state.to_master.capacity() - state.to_master.len();
+                }
                 state.to_master.extend(&bytes[..bytes.len().min(room)]);
             }
         }

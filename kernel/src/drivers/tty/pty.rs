@@ -14,6 +14,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, FileEnd, OpenFlags, VfsCaller};
+use crate::radix::RadixTree;
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 use crate::user_memory::Argument;
@@ -27,13 +28,12 @@ struct Entry {
 
 /// All pseudo-terminals.
 struct Ptys {
-    /// The last one is there.
-    by_number: Vec<Option<Entry>>,
+    by_number: RadixTree<Entry>,
     /// All lower numbers are in use.
     lowest: u32,
 }
 
-static PTYS: SpinLock<Ptys> = SpinLock::new(Ptys { by_number: Vec::new(), lowest: 0 });
+static PTYS: SpinLock<Ptys> = SpinLock::new(Ptys { by_number: RadixTree::new(), lowest: 0 });
 /// How many there may be (`/proc/sys/kernel/pty/max`).
 const MAX_PTYS: u32 = 4096;
 /// What the slave may leave unread in canonical mode before the master's writers wait.
@@ -48,34 +48,15 @@ pub struct MasterFile {
 impl Ptys {
     /// The lowest number that is free. Those that are looked at in vain are not looked at again before one below them is free.
     fn lowest_free(&mut self) -> Option<u32> {
-        let taken = self.by_number.iter().skip(self.lowest as usize).take_while(|entry| entry.is_some());
-        self.lowest += taken.count() as u32;
-        (self.lowest < MAX_PTYS).then_some(self.lowest)
-    }
-
-    fn insert(&mut self, number: u32, entry: Entry) {
-        let at = number as usize;
-        if at >= self.by_number.len() {
-            self.by_number.resize_with(at + 1, || None);
+        while self.by_number.get(self.lowest).is_some() {
+            self.lowest += 1;
         }
-        self.by_number[at] = Some(entry);
-    }
-
-    fn get(&self, number: u32) -> Option<&Entry> {
-        self.by_number.get(number as usize)?.as_ref()
+        (self.lowest < MAX_PTYS).then_some(self.lowest)
     }
 
     fn remove(&mut self, number: u32) {
         self.lowest = self.lowest.min(number);
-        if let Some(entry) = self.by_number.get_mut(number as usize) {
-            *entry = None;
-        }
-        while let Some(None) = self.by_number.last() {
-            self.by_number.pop();
-        }
-        if self.by_number.is_empty() {
-            self.by_number = Vec::new();
-        }
+        self.by_number.remove(number);
     }
 }
 
@@ -92,7 +73,7 @@ pub fn open_master(me: &Current, cx: &Cx) -> Result<Box<dyn File>> {
     let mut ptys = PTYS.lock(cx);
     let number = ptys.lowest_free().ok_or(Errno::ENOSPC)?;
     let tty = Tty::new(Line::Master(number));
-    ptys.insert(number, Entry { tty: tty.downgrade(), uid, gid });
+    ptys.by_number.insert(number, Entry { tty: tty.downgrade(), uid, gid });
     Ok(Box::new(MasterFile { tty }))
 }
 
@@ -121,7 +102,7 @@ pub(super) fn slaves_of(tty: WeakRc<Tty>, cx: &Cx) -> Option<StrongRc<Slaves>> {
 
 /// The pseudo-terminal of that number.
 pub(super) fn tty(number: u32, cx: &Cx) -> Option<WeakRc<Tty>> {
-    PTYS.lock(cx).get(number).map(|entry| entry.tty)
+    PTYS.lock(cx).by_number.get(number).map(|entry| entry.tty)
 }
 
 /// The number is free again.
@@ -132,15 +113,22 @@ pub(super) fn forget(number: u32) {
 /// The numbers in use, ascending: what `/dev/pts` lists.
 pub fn numbers(cx: &Cx) -> Vec<u32> {
     let ptys = PTYS.lock(cx);
-    (0..).zip(&ptys.by_number).filter_map(|(number, entry)| entry.as_ref().map(|_| number)).collect()
+    let next = |from| ptys.by_number.next(from).map(|(number, _)| number);
+    core::iter::successors(next(0), |number| next(number + 1)).collect()
 }
 
 /// The user and the group who own the slave of that number; `None` if there is none.
 pub fn owner(number: u32, cx: &Cx) -> Option<(u32, u32)> {
-    PTYS.lock(cx).get(number).map(|entry| (entry.uid, entry.gid))
+    PTYS.lock(cx).by_number.get(number).map(|entry| (entry.uid, entry.gid))
 }
 
 impl TerminalState {
+    /// Whether there is memory for what a program writes, with what the line discipline makes of it at most; true where the master has read all.
+    pub(super) fn has_memory_for_output(&mut self, count: usize) -> bool {
+        const MOST_FOR_A_BYTE: usize = 8;
+        self.to_master.is_empty() || self.to_master.try_reserve(count * MOST_FOR_A_BYTE).is_ok()
+    }
+
     /// Whether the slave was open and is not any more.
     fn is_slave_gone(&self) -> bool {
         self.slaves.is_some_and(|slaves| slaves.is_gone())
@@ -193,6 +181,10 @@ impl File for MasterFile {
         }
         let mut chunk = [0; 1024];
         let count = from.read(&mut chunk)?;
+        // There is something to read then, and whoever reads it wakes the writers.
+        if !tty.state.lock(cx).discipline.make_room(&chunk[..count]) {
+            return Err(Stop::Block);
+        }
         tty.receive(&chunk[..count], cx);
         Ok(count)
     }

@@ -4,7 +4,7 @@
 //! longer for it.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{LinkedList, VecDeque};
 
 use linux_raw_sys::general as abi;
 use zerocopy::{Immutable, IntoBytes};
@@ -69,7 +69,7 @@ impl Queued {
 
 /// Events in the order in which they came.
 pub(super) struct Queue {
-    chunks: VecDeque<VecDeque<Queued>>,
+    chunks: LinkedList<VecDeque<Queued>>,
     /// So many chunks are charged: all, but for one that has nothing but that something was lost.
     charged: usize,
     count: usize,
@@ -83,7 +83,7 @@ pub(super) struct Queue {
 impl Queue {
     /// An empty one that takes so many.
     pub(super) fn new(most: usize) -> Self {
-        Queue { chunks: VecDeque::new(), charged: 0, count: 0, bytes: 0, most, has_overflowed: false }
+        Queue { chunks: LinkedList::new(), charged: 0, count: 0, bytes: 0, most, has_overflowed: false }
     }
 
     /// Enters an event, unless the last one is the same and not read yet; whether there is something new to read. It is lost where there is no memory for it, or `held` has no room.
@@ -184,7 +184,7 @@ impl Drop for Queue {
 }
 
 /// What is left of a long queue.
-struct Rest(VecDeque<VecDeque<Queued>>);
+struct Rest(LinkedList<VecDeque<Queued>>);
 
 impl Remainder for Rest {
     fn give_back(&mut self) -> Option<usize> {

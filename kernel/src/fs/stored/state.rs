@@ -2,7 +2,7 @@
 //!
 //! A block of metadata that was changed is in `changed` from the change until a checkpoint has put it into the disk's page cache (where there is no log: until a commit has). Until then only the journal may write it.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, LinkedList};
 use alloc::sync::Arc;
 use core::sync::atomic::AtomicU64;
 
@@ -219,7 +219,7 @@ pub(super) struct Notes {
     pub since: Option<u64>,
     /// There is too much of them.
     pub is_urgent: bool,
-    pub doomed: VecDeque<Doomed>,
+    pub doomed: LinkedList<Doomed>,
     /// Inodes that have no name and are used.
     pub nameless: BTreeMap<u64, WeakRc<Inode>>,
     /// This commit is waited for.

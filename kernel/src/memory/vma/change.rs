@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{CHUNK, FIRST, Mergeable, Position, TooManyVmas, Vma, VmaMap};
+use super::{CHUNK, FIRST, MOST_NEW_CHUNKS, Mergeable, Position, TooManyVmas, Vma, VmaMap};
 
 /// VMAs that were taken out of the others.
 pub struct Removed<B> {
@@ -39,7 +39,7 @@ impl<B: Mergeable> VmaMap<B> {
     /// Enters a VMA where nothing is mapped.
     ///
     /// # Errors
-    /// There are too many.
+    /// There are too many, or there is no memory for one more.
     pub fn insert(&mut self, vma: Vma<B>) -> Result<(), TooManyVmas> {
         debug_assert!(vma.start < vma.end && self.is_free(vma.range()));
         let at = self.position_again(vma.start);
@@ -59,7 +59,7 @@ impl<B: Mergeable> VmaMap<B> {
             self.gaps_changed(at.chunk);
             return Ok(());
         }
-        if self.is_full_for(&vma.backing) {
+        if self.is_full_for(&vma.backing) || !self.make_room_for_splits() {
             return Err(TooManyVmas);
         }
         let at = self.insert_at(at, vma);
@@ -158,6 +158,9 @@ impl<B: Mergeable> VmaMap<B> {
 
     /// Splits the VMAs at the ends of a range.
     fn isolate(&mut self, range: &Range<usize>) -> Result<(), TooManyVmas> {
+        if !self.make_room_for_splits() {
+            return Err(TooManyVmas);
+        }
         self.split(range.start)?;
         self.split(range.end)
     }
@@ -172,7 +175,7 @@ impl<B: Mergeable> VmaMap<B> {
         if !(is_start && is_end)
             && (vma.start > range.start
                 || vma.end < range.end
-                || (!is_start && !is_end && self.is_full_for(&vma.backing)))
+                || (!is_start && !is_end && (self.is_full_for(&vma.backing) || !self.has_room_for_splits())))
         {
             return false;
         }
@@ -210,11 +213,16 @@ impl<B: Mergeable> VmaMap<B> {
     /// many steps as that takes. `None` if nothing is mapped there.
     ///
     /// # Errors
-    /// A split would make too many; nothing is taken out.
+    /// A split would make too many, or there is no memory for it; nothing is taken out.
     pub fn remove(&mut self, range: Range<usize>) -> Result<Option<Removed<B>>, TooManyVmas> {
         let first = self.position(range.start);
         let Some(vma) = self.at(first).filter(|vma| vma.start < range.end) else { return Ok(None) };
         if vma.start < range.start && vma.end > range.end && self.is_full_for(&vma.backing) {
+            return Err(TooManyVmas);
+        }
+        let mut chunks = Vec::new();
+        let most = self.position_by(|vma| vma.start < range.end).chunk - first.chunk + 2 * MOST_NEW_CHUNKS;
+        if !self.make_room_for_splits() || chunks.try_reserve_exact(most).is_err() {
             return Err(TooManyVmas);
         }
         // There may be one too many until the removed ones are out.
@@ -223,7 +231,6 @@ impl<B: Mergeable> VmaMap<B> {
         self.last_search.forget_below(range.end);
         let first = self.position(range.start);
         let behind = self.position_by(|vma| vma.start < range.end);
-        let mut chunks = Vec::new();
         if first.chunk == behind.chunk {
             chunks.push(self.chunks[first.chunk].drain(first.index..behind.index).collect());
         } else {
@@ -251,7 +258,7 @@ impl<B: Mergeable> VmaMap<B> {
     /// Changes what is mapped in `range`.
     ///
     /// # Errors
-    /// A split would make too many; nothing is changed.
+    /// A split would make too many, or there is no memory for it; nothing is changed.
     pub fn change(&mut self, range: Range<usize>, mut change: impl FnMut(&mut Vma<B>)) -> Result<(), TooManyVmas> {
         let mut first = self.position(range.start);
         let is_one = self.at(first).is_some_and(|vma| vma.start == range.start && vma.end == range.end);

@@ -27,6 +27,11 @@ pub(super) struct Gaps {
 impl Gaps {
     pub(super) const NONE: Gaps = Gaps { longest: Vec::new(), unknown: 0 };
 
+    /// Makes room for so many chunks; whether there is memory for it.
+    pub(super) fn reserve(&mut self, chunks: usize) -> bool {
+        self.longest.try_reserve(chunks.saturating_sub(self.longest.len())).is_ok()
+    }
+
     fn remove(&mut self, chunks: Range<usize>) {
         if !self.longest.is_empty() {
             self.unknown -= self.longest.drain(chunks).filter(|&gap| gap == UNKNOWN).count();

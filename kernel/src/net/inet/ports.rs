@@ -27,6 +27,7 @@ use crate::drivers::random;
 use crate::error::{Errno, Result};
 use crate::net::cursor::Cursor;
 use crate::sysctl::Tunable;
+use crate::table::Table;
 
 /// The first and the last of the ports that sockets get which ask for none, in one word.
 static EPHEMERAL: AtomicU32 = AtomicU32::new(32_768 << 16 | 60_999);
@@ -145,13 +146,13 @@ impl<T: 'static> Reachable<T> {
 }
 
 struct Port<T: 'static> {
-    users: Vec<Users>,
+    users: Table<Users>,
     /// The last that came is the first.
     reachable: Vec<Reachable<T>>,
 }
 
 impl<T: 'static> Port<T> {
-    const EMPTY: Self = Port { users: Vec::new(), reachable: Vec::new() };
+    const EMPTY: Self = Port { users: Table::new(), reachable: Vec::new() };
 
     fn check(&mut self, key: &Key) -> Result<()> {
         let is_used = self.users.iter().any(|users| key.conflicts(&users.key) && !users.is_over(frame::time::now()));
@@ -159,10 +160,8 @@ impl<T: 'static> Port<T> {
     }
 
     fn users(&mut self, key: Key) -> &mut Users {
-        let at = self.users.iter().position(|users| users.key == key).unwrap_or_else(|| {
-            self.users.push(Users { key, sockets: 0, remnants: 0, last_end: 0 });
-            self.users.len() - 1
-        });
+        let at = self.users.iter().position(|users| users.key == key);
+        let at = at.unwrap_or_else(|| self.users.push(Users { key, sockets: 0, remnants: 0, last_end: 0 }));
         &mut self.users[at]
     }
 
@@ -171,7 +170,8 @@ impl<T: 'static> Port<T> {
     }
 
     fn end(&mut self, key: &Key, end: impl FnOnce(&mut Users)) {
-        if let Some(at) = self.users.iter().position(|users| users.key == *key) {
+        let at = self.users.iter().position(|users| users.key == *key);
+        if let Some(at) = at {
             end(&mut self.users[at]);
             if self.users[at].is_empty() {
                 self.users.swap_remove(at);
@@ -183,13 +183,13 @@ impl<T: 'static> Port<T> {
 /// How far those were listed who are found at ports: up to a port, and a number among those of it.
 pub type PortCursor = Cursor<(u16, u64)>;
 
-type Table<T> = SpinLock<BTreeMap<u16, Port<T>>>;
+type PortTable<T> = SpinLock<BTreeMap<u16, Port<T>>>;
 
 /// The ports of a protocol.
 pub struct Ports<T: 'static> {
     /// A bit for each port that has users.
     used: [AtomicU64; WORDS],
-    tables: [Table<T>; TABLES],
+    tables: [PortTable<T>; TABLES],
 }
 
 impl<T: Send + Sync> Ports<T> {
@@ -198,7 +198,7 @@ impl<T: Send + Sync> Ports<T> {
         Ports { used: [const { AtomicU64::new(0) }; WORDS], tables: [const { SpinLock::new(BTreeMap::new()) }; TABLES] }
     }
 
-    fn table(&self, port: u16) -> &Table<T> {
+    fn table(&self, port: u16) -> &PortTable<T> {
         &self.tables[usize::from(port) % TABLES]
     }
 
@@ -274,8 +274,9 @@ impl<T: Send + Sync> Ports<T> {
     /// A remnant goes on until then.
     pub fn extend(&self, port: u16, key: &Key, until: u64) {
         self.table(port).with(|table| {
-            let users = table.get_mut(&port).map_or(&mut [][..], |port| &mut port.users);
-            if let Some(users) = users.iter_mut().find(|users| users.key == *key) {
+            let Some(port) = table.get_mut(&port) else { return };
+            let at = port.users.iter().position(|users| users.key == *key);
+            if let Some(users) = at.and_then(|at| port.users.get_mut(at)) {
                 users.last_end = users.last_end.max(until);
             }
         });

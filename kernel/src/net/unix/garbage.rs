@@ -21,7 +21,7 @@
 //! there are is not in what was agreed for that group's end.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, LinkedList, TryReserveError};
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -143,9 +143,11 @@ fn collect(cx: &Cx) {
         if ENDED.load(Ordering::SeqCst) != begun {
             continue;
         }
-        let unreachable = unreachable(cx);
+        // Without memory for it they stay until the next look.
+        let Ok(suspects) = suspects(cx) else { return };
         if BEGUN.load(Ordering::SeqCst) == begun {
-            unreachable.iter().for_each(|file| throw_away(file, cx));
+            let unreachable = suspects.iter().filter(|(_, suspect)| !suspect.is_reachable);
+            unreachable.for_each(|(_, suspect)| throw_away(&suspect.file, cx));
             return;
         }
     }
@@ -153,40 +155,49 @@ fn collect(cx: &Cx) {
     in_flight::report_unreachable();
 }
 
-/// The sockets in flight that nobody can reach, unless rights were moved meanwhile.
-fn unreachable<'cx>(cx: &'cx Cx) -> Vec<TempRc<'cx, OpenFile>> {
-    // By address.
+/// The sockets in flight that only messages own, by address, and whether somebody can reach them, unless rights were moved meanwhile.
+///
+/// # Errors
+/// There is no memory for a list of them.
+fn suspects<'cx>(cx: &'cx Cx) -> core::result::Result<Vec<(usize, Suspect<'cx>)>, TryReserveError> {
     let mut suspects: Vec<(usize, Suspect<'_>)> = Vec::new();
     for (&address, name) in SOCKETS.lock(cx).iter() {
         if let Ok(file) = name.upgrade(cx)
             && in_flight::other_owners(&file) == 0
         {
+            suspects.try_reserve(1)?;
             suspects.push((address, Suspect { file, in_suspects: 0, sent: 0..0, is_reachable: false }));
         }
     }
     // The places of suspects that are in suspects' inboxes.
     let mut sent: Vec<usize> = Vec::new();
     for at in 0..suspects.len() {
-        let start = sent.len();
+        let (start, mut reserved) = (sent.len(), Ok(()));
         each_endpoint(&suspects[at].1.file, cx, |endpoint| {
             let inbox = endpoint.inbox.lock(cx);
-            let addresses = inbox.rights().filter_map(InFlight::name).map(|name| name.address());
-            sent.extend(addresses.filter_map(|address| suspects.binary_search_by_key(&address, |one| one.0).ok()));
+            reserved = reserved.clone().and_then(|()| sent.try_reserve(inbox.rights().count()));
+            if reserved.is_ok() {
+                let addresses = inbox.rights().filter_map(InFlight::name).map(|name| name.address());
+                sent.extend(addresses.filter_map(|address| suspects.binary_search_by_key(&address, |one| one.0).ok()));
+            }
         });
+        reserved?;
         suspects[at].1.sent = start..sent.len();
     }
     for &at in &sent {
         suspects[at].1.in_suspects += 1;
     }
     let is_outside = |suspect: &Suspect<'_>| suspect.file.in_flight() > suspect.in_suspects;
-    let mut reached: Vec<usize> = (0..suspects.len()).filter(|&at| is_outside(&suspects[at].1)).collect();
+    let mut reached: Vec<usize> = Vec::new();
+    reached.try_reserve_exact(suspects.len() + sent.len())?;
+    reached.extend((0..suspects.len()).filter(|&at| is_outside(&suspects[at].1)));
     while let Some(at) = reached.pop() {
         let suspect = &mut suspects[at].1;
         if !core::mem::replace(&mut suspect.is_reachable, true) {
             reached.extend(&sent[suspect.sent.clone()]);
         }
     }
-    suspects.into_iter().filter(|(_, suspect)| !suspect.is_reachable).map(|(_, suspect)| suspect.file).collect()
+    Ok(suspects)
 }
 
 /// Throws away what was sent to a socket.
@@ -220,7 +231,7 @@ pub(super) fn throw_one_away(endpoint: &Endpoint, cx: &Cx) -> bool {
 }
 
 /// Messages that a task throws away.
-static LEFT: SpinLock<VecDeque<Inbox>> = SpinLock::new(VecDeque::new());
+static LEFT: SpinLock<LinkedList<Inbox>> = SpinLock::new(LinkedList::new());
 /// Where it waits.
 static WORK: WaitList = WaitList::new();
 

@@ -197,6 +197,7 @@ impl Header {
             interpreter: None,
             executable_stack: false,
         };
+        elf.segments.try_reserve_exact(elf.header_count).map_err(|_| BadElf)?;
         for bytes in program_headers.chunks_exact(PROGRAM_HEADER_SIZE) {
             let header = ProgramHeader::read_from_bytes(bytes).map_err(|_| BadElf)?;
             match header.kind {
