@@ -12,6 +12,7 @@
 //! | [`block`] | block devices, and the pages of what is on them |
 //! | [`fs`] | the virtual file system, open files, and the file systems |
 //! | [`pipe`] | pipes, FIFOs and splice |
+//! | [`ipc`] | System V IPC: shared memory, semaphores, queues of messages |
 //! | [`event`] | epoll, eventfd, signalfd, timerfd, poll |
 //! | [`net`] | sockets |
 //! | [`drivers`] | terminals, disks, the memory devices, random numbers, the kernel's log |
@@ -47,6 +48,7 @@ pub mod event;
 pub mod fs;
 pub mod futex;
 mod heap;
+pub mod ipc;
 pub mod log;
 pub mod memory;
 pub mod net;

@@ -99,6 +99,9 @@ static const struct {
     { SYS_renameat2, "fpfpi" }, { SYS_getrandom, "bsi" }, { SYS_memfd_create, "po" }, { SYS_execve, "pbb" },
     { SYS_copy_file_range, "fbfbsi" }, { SYS_timer_create, "ibb" }, { SYS_timer_settime, "iibb" },
     { SYS_clock_nanosleep, "iitb" }, { SYS_set_robust_list, "bs" }, { SYS_socketpair, "iiib" }, { 435, "bs" }, { 436, "iii" },
+    { SYS_shmget, "qso" }, { SYS_shmat, "qao" }, { SYS_shmdt, "a" }, { SYS_shmctl, "qib" }, { SYS_semget, "qio" },
+    { SYS_semop, "qbi" }, { SYS_semtimedop, "qbit" }, { SYS_semctl, "qiib" }, { SYS_msgget, "qo" }, { SYS_msgsnd, "qbso" },
+    { SYS_msgrcv, "qbsio" }, { SYS_msgctl, "qib" },
     { 437, "fpbs" }, { 439, "fpio" }, { 434, "Po" }, { 424, "fgbi" }, { 332, "fpoob" },
 };
 
@@ -218,6 +221,9 @@ static uint64_t argument(char kind)
         time[1] = below(8) ? below(3000000) : numbers[below(sizeof numbers / sizeof numbers[0])];
         return below(16) == 0 ? 0 : (uint64_t)(uintptr_t)time;
     }
+    case 'q':
+        // A key, or the id of one of the first objects.
+        return below(8) ? below(4) | below(2) << 15 : numbers[below(sizeof numbers / sizeof numbers[0])];
     case 'P':
         return below(3) ? (uint64_t)getpid() : 0;
     case 'g':

@@ -12,6 +12,8 @@
 #include "kills.h"
 #include <ftw.h>
 #include <stdarg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/sysinfo.h>
 
 enum {
@@ -426,6 +428,25 @@ static void prepare(void)
         fail("the board");
 }
 
+// What outlives the processes that made it.
+static void remove_objects(void)
+{
+    struct shmid_ds segment;
+    struct semid_ds set;
+    struct shm_info segments;
+    struct seminfo sets;
+    for (int place = shmctl(0, SHM_INFO, (void *)&segments); place >= 0; place--) {
+        int id = shmctl(place, SHM_STAT, &segment);
+        if (id >= 0)
+            shmctl(id, IPC_RMID, NULL);
+    }
+    for (int place = semctl(0, 0, SEM_INFO, &sets); place >= 0; place--) {
+        int id = semctl(place, 0, SEM_STAT, &set);
+        if (id >= 0)
+            semctl(id, 0, IPC_RMID);
+    }
+}
+
 static void report(void)
 {
     printf("kills: %ld kills, %ld took longer than was charged; until the group was empty that passed for %ld more\n", kills, longer, later);
@@ -465,6 +486,7 @@ int main(int argc, char **argv)
     for (long done = 1; done <= rounds; done++) {
         long began = now_micros();
         do_round(seed, first + done - 1);
+        remove_objects();
         if (is_verbose)
             printf("kills: round %ld: %ld us\n", the_round, now_micros() - began);
         if (done % LOOK != 0 && done != rounds)

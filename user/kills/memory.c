@@ -1,5 +1,7 @@
 // Memory.
 #include "kills.h"
+#include <sys/sem.h>
+#include <sys/shm.h>
 
 #define TABLE (PAGE * 512L)
 
@@ -80,6 +82,34 @@ static void large_memfd(int amount)
             return;
 }
 
+// Some go with the kill, the others are removed behind the round.
+static void segments(int amount)
+{
+    for (int i = 0; i < amount; i++) {
+        int pages = 1 + any(8), segment = shmget(IPC_PRIVATE, (long)pages * PAGE, 0600);
+        if (segment < 0)
+            return;
+        char *memory = shmat(segment, NULL, any(8) ? 0 : SHM_RDONLY);
+        if (any(8))
+            shmctl(segment, IPC_RMID, NULL);
+        if (memory == (char *)-1)
+            return;
+        for (int j = 0; j < pages; j++)
+            any(2) ? (void)((volatile char *)memory)[(long)j * PAGE] : (void)0;
+    }
+}
+
+// Each is to get something back.
+static void semaphores(int amount)
+{
+    for (int i = 0; i < amount; i++) {
+        int many = any(4) ? 1 + any(10) : 1 + any(2000), set = semget(IPC_PRIVATE, many, 0600);
+        struct sembuf up = { any(many), 1 + any(3), SEM_UNDO };
+        if (set < 0 || semop(set, &up, 1) < 0)
+            return;
+    }
+}
+
 static void locked(int amount)
 {
     char *memory = map((size_t)amount * PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -97,6 +127,8 @@ const struct kind memory_kinds[] = {
     { "split-mappings", 3000, split_mappings },
     { "memfds", 800, memfds },
     { "large-memfd", 3000, large_memfd },
+    { "segments", 800, segments },
+    { "semaphores", 400, semaphores },
     { "locked", 1000, locked },
     { 0 },
 };

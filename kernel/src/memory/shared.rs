@@ -31,6 +31,11 @@ impl SharedMemory {
         overcommit::add(accounted);
         Ok(SharedMemory { pages, frames: SpinLock::default(), mapped: Mapped::somewhere(), accounted })
     }
+
+    /// How many of its pages were touched.
+    pub fn resident_pages(&self, cx: &Cx) -> usize {
+        self.frames.lock(cx).count() as usize
+    }
 }
 
 impl Drop for SharedMemory {

@@ -102,6 +102,9 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
         if let Ok(process) = me.process(cx) {
             begin_end_of_process(&process, cx);
         }
+        while me.process(cx).is_ok_and(|process| process.undo_next(cx)) {
+            sched::pause_in_end_async(cx);
+        }
         if me.process(cx).is_ok_and(|process| !process.close_children(cx)) {
             give_children_away_async(cx, me);
         }

@@ -33,6 +33,7 @@ mod pidfd;
 mod rlimit;
 mod rseq;
 mod rusage;
+mod semaphores;
 mod session;
 mod stop;
 mod table;

@@ -8,6 +8,7 @@ use refs::{NoSuspend, SpinLock, StrongRc, TempRc, UnseenRc, WaitList, Waker, Wea
 use super::login::Login;
 use super::members::{CHUNK, Cursor, MOVED_AT_ONCE, Members, TicketCell, TicketSet};
 use super::membership::{Membership, NewMember};
+use super::semaphores::Undos;
 use super::stop::{self, Job};
 use super::thread::ReportedTime;
 use super::user_count::UserCount;
@@ -66,6 +67,8 @@ pub struct Process {
     pub(super) job: SpinLock<Job>,
     /// Its interval timers and POSIX timers.
     pub timers: ProcessTimers,
+    /// The sets of semaphores to which its end gives something back.
+    pub(super) undos: Undos,
     /// Resource limits.
     pub limits: SpinLock<Limits>,
     /// The signal that its parent gets when it ends; 0: none.
@@ -259,6 +262,7 @@ impl Process {
             ended: WaitList::new(),
             job: SpinLock::new(Job::default()),
             timers: ProcessTimers::default(),
+            undos: Undos::default(),
             limits: SpinLock::new(parts.limits),
             exit_signal: AtomicU32::new(parts.exit_signal),
             exit: AtomicU64::new(0),

@@ -20,7 +20,7 @@ classes! {
         Process = Cost::eager(60_000),
         /// A thread.
         Thread = Cost::eager(12_000),
-        /// A POSIX timer.
+        /// A POSIX timer; some semaphores that get something back (SEM_UNDO).
         Timer = Cost::eager(3_000),
         /// A VMA that shows a file or shared memory, which may go with it.
         Mapping = Cost::eager(3_000),

@@ -56,7 +56,7 @@ fn prot(bits: usize) -> Prot {
 }
 
 #[inline(always)]
-fn limits(me: &Current, cx: &Cx) -> Result<Limits> {
+pub(super) fn limits(me: &Current, cx: &Cx) -> Result<Limits> {
     let process = me.process(cx)?;
     let (address_space, data) = {
         let limits = process.limits.lock(cx);
@@ -104,12 +104,18 @@ const OLD_MAP_FLAGS: u32 = abi::MAP_TYPE
     | abi::MAP_HUGE_1GB;
 
 fn mmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let mut map = begin_map(cx, me, args)?;
+    let map = begin_map(cx, me, args)?;
+    map_async(cx, me, map, args.long(1), args.int(3) as u32)
+}
+
+/// Maps so many bytes, and brings them in if `flags` or what is locked say so.
+#[inline(always)]
+pub(super) fn map_async(cx: &mut Cx, me: &mut Current, mut map: Map, len: usize, flags: u32) -> Result<usize> {
     let start = complete_in_turn_async(cx, me, |cx, me, waker| {
         let space = me.space(cx)?;
         let mut lock = space.later_flags();
         let was_locked = !core::mem::replace(&mut map.later, lock).is_empty();
-        if args.int(3) as u32 & abi::MAP_LOCKED != 0 {
+        if flags & abi::MAP_LOCKED != 0 {
             lock |= VmaFlags::LOCKED;
         }
         if !lock.is_empty() {
@@ -119,10 +125,8 @@ fn mmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         }
         space.map_step(&mut map, waker, cx)
     })?;
-    let flags = args.int(3) as u32;
     if map.brings_in || flags & (abi::MAP_POPULATE | abi::MAP_NONBLOCK) == abi::MAP_POPULATE {
-        let len = args.long(1).next_multiple_of(PAGE_SIZE);
-        bring_in_async(cx, me, start..start + len);
+        bring_in_async(cx, me, start..start + len.next_multiple_of(PAGE_SIZE));
     }
     Ok(start)
 }
@@ -303,7 +307,7 @@ fn munmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 }
 
 #[cold]
-fn unmap_async(cx: &mut Cx, me: &mut Current, range: Range<usize>) -> Result<usize> {
+pub(super) fn unmap_async(cx: &mut Cx, me: &mut Current, range: Range<usize>) -> Result<usize> {
     let mut unmap = Unmap::new(range);
     complete_in_turn_async(cx, me, |cx, me, waker| me.space(cx)?.unmap_step(&mut unmap, waker, cx))?;
     Ok(0)

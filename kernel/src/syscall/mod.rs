@@ -15,6 +15,7 @@ mod fiemap;
 mod file_owner;
 mod futex;
 mod inotify;
+mod ipc;
 mod memory;
 mod message_vectors;
 mod messages;

@@ -18,6 +18,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{File, FileEnd, Lseek, OpenFile, VfsCaller};
+use crate::ipc::shm::Segment;
 use crate::memory::{AddressSpace, BackingObject, VmaFlags, VmaName, VmaReport, WritableMappings};
 use crate::reclaim::Held;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
@@ -81,6 +82,10 @@ fn file_name(object: WeakRc<dyn BackingObject>, me: &Current, cx: &Cx) -> Option
     let object: &dyn Any = &*object;
     if let Some(writable) = object.downcast_ref::<WritableMappings>() {
         return file_name(writable.file(), me, cx);
+    }
+    if let Some(segment) = object.downcast_ref::<Segment>() {
+        let name = alloc::format!("/SYSV{:08x} (deleted)", segment.key).into_bytes();
+        return Some(FileName { is_file: true, device: 1, inode: segment.id as u64, name });
     }
     let file = object.downcast_ref::<OpenFile>()?;
     let inode = file.location.inode.get(cx);

@@ -22,6 +22,7 @@ mod status;
 mod stretch;
 mod sys;
 mod system;
+mod sysvipc;
 mod text;
 
 use alloc::boxed::Box;

@@ -5,7 +5,7 @@ use core::str::FromStr;
 use frame::Cx;
 
 use super::text::Text;
-use super::{Change, Entry, Target, What, directory, setting, text};
+use super::{Change, Entry, Target, What, directory, setting, sysvipc, text};
 use crate::block;
 use crate::credentials::Capability;
 use crate::current::Current;
@@ -13,6 +13,7 @@ use crate::drivers::random;
 use crate::error::{Errno, Result};
 use crate::fs::notify::{self, inotify::MAX_QUEUED_EVENTS};
 use crate::fs::{FILE_MAX, OpenFile, leases, most_descriptors, set_most_descriptors};
+use crate::ipc::{msg, shm};
 use crate::memory::overcommit;
 use crate::process::core_dump;
 use crate::process::exec::RANDOMIZE_VA_SPACE;
@@ -61,6 +62,14 @@ const KERNEL: &[Entry] = &[
     setting("printk", print_levels, set_print_level),
     setting("core_pattern", print_core_pattern, set_core_pattern),
     tunable!("core_uses_pid", core_dump::CORE_USES_PID),
+    tunable!("shmmax", shm::MOST_BYTES),
+    tunable!("shmall", shm::MOST_PAGES),
+    tunable!("shmmni", shm::SEGMENTS.most),
+    text("shm_rmid_forced", |text, _, _, _| number(text, 0)),
+    setting("sem", sysvipc::show_sem, sysvipc::set_sem),
+    tunable!("msgmax", msg::MOST_BYTES),
+    tunable!("msgmnb", msg::MOST_IN_QUEUE),
+    tunable!("msgmni", msg::QUEUES.most),
     text("tainted", |text, _, _, _| number(text, 0)),
     directory("random", RANDOM),
     directory("pty", &[text("max", |text, _, _, _| number(text, 4096)), text("nr", ptys)]),

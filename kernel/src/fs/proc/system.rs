@@ -7,7 +7,7 @@ use frame::mm::PAGE_SIZE;
 use refs::SpinLock;
 
 use super::text::{Line, Text};
-use super::{Entry, Target, What, directory, net, sys, text};
+use super::{Entry, Target, What, directory, net, sys, sysvipc, text};
 use crate::current::Current;
 use crate::drivers::input;
 use crate::error::{Errno, Result};
@@ -47,6 +47,7 @@ pub const ENTRIES: &[Entry] = &[
     text("interrupts", interrupts),
     text("vmstat", vmstat),
     directory("sys", sys::ENTRIES),
+    directory("sysvipc", sysvipc::ENTRIES),
     directory("bus", &[directory("input", &[text("devices", input_devices)])]),
     directory("tty", &[text("drivers", drivers)]),
     #[cfg(any(feature = "stretch", feature = "check-locks"))]

@@ -1,0 +1,282 @@
+//! shmget(2), shmat(2), shmdt(2), shmctl(2).
+
+use core::any::Any;
+
+use frame::Cx;
+use frame::mm::{PAGE_SIZE, Prot};
+use linux_raw_sys::general as abi;
+use refs::WeakRc;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::super::memory::{limits, map_async, unmap_async};
+use super::super::{Args, Call, Entry};
+use super::{IPC_INFO, IPC_RMID, IPC_SET, IPC_STAT, IpcPerm, pid, who};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::ipc::shm::{self, MOST_BYTES, MOST_PAGES, SEGMENTS, Segment};
+use crate::ipc::{READ, WRITE};
+use crate::memory::{Backing, BackingObject, Map, Mapping, Placement, VmaFlags, VmaName};
+use crate::step::{Interruption, Step, Stop, TimeSlice, complete_in_turn_async};
+
+/// The calls of this file.
+#[cfg_attr(false, ebb_lint::table)]
+pub const CALLS: &[Entry] = &[
+    Entry::partial(abi::__NR_shmget, "shmget", Call::Step(shmget), "SHM_HUGETLB: there is no pool of huge pages"),
+    Entry::new(abi::__NR_shmat, "shmat", Call::Async(shmat_async)),
+    Entry::new(abi::__NR_shmdt, "shmdt", Call::Async(shmdt_async)),
+    Entry::partial(
+        abi::__NR_shmctl,
+        "shmctl",
+        Call::Step(shmctl),
+        "shm_atime, shm_dtime and shm_lpid tell of shmat and shmdt, not of what fork and the end of a process attach and detach",
+    ),
+];
+
+/// Of shmget(2).
+const SHM_HUGETLB: u32 = 0o4000;
+const SHM_NORESERVE: u32 = 0o10000;
+/// Of shmat(2).
+const SHM_RDONLY: u32 = 0o10000;
+const SHM_RND: u32 = 0o20000;
+const SHM_REMAP: u32 = 0o40000;
+const SHM_EXEC: u32 = 0o100000;
+/// Of shmctl(2).
+const SHM_LOCK: i32 = 11;
+const SHM_UNLOCK: i32 = 12;
+const SHM_STAT: i32 = 13;
+const SHM_INFO: i32 = 14;
+const SHM_STAT_ANY: i32 = 15;
+
+/// `struct shmid64_ds`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct ShmIdDs {
+    permissions: IpcPerm,
+    bytes: u64,
+    attached_at: i64,
+    detached_at: i64,
+    changed_at: i64,
+    creator: u32,
+    last: u32,
+    attached: u64,
+    unused: [u64; 2],
+}
+
+/// `struct shminfo64`.
+#[derive(IntoBytes, Immutable)]
+#[repr(C)]
+struct ShmInfo64 {
+    most_bytes: u64,
+    least_bytes: u64,
+    most: u64,
+    most_each: u64,
+    most_pages: u64,
+    unused: [u64; 4],
+}
+
+/// `struct shm_info`.
+#[derive(IntoBytes, Immutable)]
+#[repr(C)]
+struct ShmInfo {
+    count: i32,
+    padding: i32,
+    pages: u64,
+    resident: u64,
+    swapped: u64,
+    swap_attempts: u64,
+    swap_successes: u64,
+}
+
+fn shmget(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (key, bytes, flags) = (args.int(0), args.long(1), args.int(2) as u32);
+    if flags & SHM_HUGETLB != 0 {
+        return Err(Errno::ENOMEM.into());
+    }
+    crate::memory::admit()?;
+    let is_accounted = flags & SHM_NORESERVE == 0;
+    Ok(shm::get((key, flags), bytes, is_accounted, &who(me, cx)?, pid(me, cx)?, cx)? as usize)
+}
+
+fn shmat_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (id, mut address, flags) = (args.int(0), args.long(1), args.int(2) as u32);
+    if !address.is_multiple_of(PAGE_SIZE) {
+        if flags & SHM_RND == 0 {
+            return Err(Errno::EINVAL);
+        }
+        address -= address % PAGE_SIZE;
+    }
+    let is_replaced = flags & SHM_REMAP != 0;
+    if address == 0 && is_replaced {
+        return Err(Errno::EINVAL);
+    }
+    let mut prot = Prot::READ | Prot::WRITE;
+    let (mut limit, mut wanted) = (Prot::all(), READ | WRITE);
+    if flags & SHM_RDONLY != 0 {
+        (prot, limit, wanted) = (Prot::READ, limit - Prot::WRITE, READ);
+    }
+    if flags & SHM_EXEC != 0 {
+        prot |= Prot::EXECUTE;
+        wanted |= 1;
+    }
+    let segment = shm::share(id, wanted, &who(me, cx)?, cx)?;
+    let (name, len) = (segment.downgrade(), segment.get(cx).bytes);
+    let place = match address {
+        0 => Placement::Hint(0),
+        _ if is_replaced => Placement::Fixed(address),
+        _ => Placement::FixedFree(address),
+    };
+    let backing = Backing::Object { object: segment.unsize(|segment| segment), first: 0 };
+    let mapping = Mapping { place, len, prot, limit, flags: VmaFlags::SHARED, backing };
+    let map = Map::new(mapping, limits(me, cx)?)?;
+    let start =
+        map_async(cx, me, map, len, 0).map_err(|error| if error == Errno::EEXIST { Errno::EINVAL } else { error })?;
+    if let Ok(segment) = name.upgrade(cx) {
+        segment.note_attached(pid(me, cx)?, cx);
+    }
+    Ok(start)
+}
+
+/// The segment that a VMA shows, as at `address` it would begin.
+fn shown(
+    name: &VmaName,
+    start: usize,
+    offset: u64,
+    address: usize,
+    cx: &Cx,
+) -> Option<(WeakRc<dyn BackingObject>, usize)> {
+    let VmaName::Object(name) = name else { return None };
+    if (start - address) as u64 != offset {
+        return None;
+    }
+    let object = name.upgrade(cx).ok()?;
+    let object: &dyn Any = &*object;
+    Some((*name, object.downcast_ref::<Segment>()?.bytes.next_multiple_of(PAGE_SIZE)))
+}
+
+fn shmdt_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let address = args.long(0);
+    if !address.is_multiple_of(PAGE_SIZE) {
+        return Err(Errno::EINVAL);
+    }
+    // What was attached there may have been unmapped in part: the first VMA of it that is left says which segment it is.
+    let mut at = address;
+    let (first, segment, end) = complete_in_turn_async(cx, me, |cx, me, _| {
+        let mut time_slice = TimeSlice::default();
+        let space = me.space(cx)?;
+        while let Some(vma) = space.report(at, cx) {
+            let start = vma.range.start;
+            if start >= address
+                && let Some((segment, len)) = shown(&vma.name, start, vma.offset, address, cx)
+            {
+                return Ok((vma.range, segment, address + len));
+            }
+            at = vma.range.end;
+            if time_slice.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        Err(Errno::EINVAL.into())
+    })?;
+    let mut range = Some(first);
+    while let Some(unmapped) = range {
+        let mut at = unmapped.end;
+        unmap_async(cx, me, unmapped)?;
+        let space = me.space(cx)?;
+        range = loop {
+            match space.report(at, cx).filter(|vma| vma.range.start < end) {
+                Some(vma)
+                    if shown(&vma.name, vma.range.start, vma.offset, address, cx)
+                        .is_some_and(|(other, _)| other == segment) =>
+                {
+                    break Some(vma.range);
+                }
+                Some(vma) => at = vma.range.end,
+                None => break None,
+            }
+        };
+    }
+    if let Ok(object) = segment.upgrade(cx) {
+        let object: &dyn Any = &*object;
+        if let Some(segment) = object.downcast_ref::<Segment>() {
+            segment.note_detached(pid(me, cx)?, cx);
+        }
+    }
+    Ok(0)
+}
+
+fn shmctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (id, command) = (args.int(0), args.int(1));
+    if id < 0 || command < 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let memory = me.memory(cx)?;
+    let who = who(me, cx)?;
+    match command {
+        IPC_RMID => shm::remove(id, &who, cx)?,
+        IPC_SET => {
+            let new = memory.read(args.input::<ShmIdDs>(2))?;
+            let segment = SEGMENTS.find(id, cx)?;
+            segment.set(new.permissions.owner()?, &who, cx)?;
+        }
+        IPC_STAT | SHM_STAT | SHM_STAT_ANY => {
+            let (id, segment) = match command {
+                IPC_STAT => (id, SEGMENTS.find(id, cx)?),
+                _ => SEGMENTS.at(id, cx)?,
+            };
+            let status = shm::status(&segment, cx);
+            if command != SHM_STAT_ANY {
+                status.permissions.check(READ, &who)?;
+            }
+            let answer = ShmIdDs {
+                permissions: IpcPerm::new(id, &status.permissions),
+                bytes: status.bytes as u64,
+                attached_at: status.past.attached,
+                detached_at: status.past.detached,
+                changed_at: status.past.changed,
+                creator: status.past.creator,
+                last: status.past.last,
+                attached: status.attached.into(),
+                unused: [0; 2],
+            };
+            memory.write(args.output::<ShmIdDs>(2), &answer)?;
+            return Ok(if command == IPC_STAT { 0 } else { id as usize });
+        }
+        IPC_INFO => {
+            let most = SEGMENTS.most.get();
+            let answer = ShmInfo64 {
+                most_bytes: MOST_BYTES.get(),
+                least_bytes: 1,
+                most,
+                most_each: most,
+                most_pages: MOST_PAGES.get(),
+                unused: [0; 4],
+            };
+            memory.write(args.output::<ShmInfo64>(2), &answer)?;
+            return Ok(SEGMENTS.last_place(cx) as usize);
+        }
+        SHM_INFO => {
+            let (mut resident, mut from) = (0, 0);
+            while let Some((place, _, segment)) = SEGMENTS.next(from, cx) {
+                resident += segment.resident_pages(cx) as u64;
+                from = place + 1;
+            }
+            let answer = ShmInfo {
+                count: SEGMENTS.count(cx) as i32,
+                padding: 0,
+                pages: shm::all_pages() as u64,
+                resident,
+                swapped: 0,
+                swap_attempts: 0,
+                swap_successes: 0,
+            };
+            memory.write(args.output::<ShmInfo>(2), &answer)?;
+            return Ok(SEGMENTS.last_place(cx) as usize);
+        }
+        SHM_LOCK | SHM_UNLOCK => {
+            let limit = me.thread(cx)?.limit(abi::RLIMIT_MEMLOCK, cx).0;
+            SEGMENTS.find(id, cx)?.set_locked(command == SHM_LOCK, limit, &who, cx)?;
+        }
+        _ => return Err(Errno::EINVAL.into()),
+    }
+    Ok(0)
+}
