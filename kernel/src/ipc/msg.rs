@@ -9,6 +9,7 @@ use refs::{SpinLock, WaitList, Waker, WeakRc};
 use super::{Object, Permissions, READ, Table, WRITE, now};
 use crate::credentials::{Capability, Credentials};
 use crate::error::{Errno, Result};
+use crate::heap::copied;
 use crate::step::{Step, Stop};
 use crate::sysctl::Tunable;
 
@@ -191,10 +192,7 @@ pub fn receive(
         return Err(Errno::E2BIG.into());
     }
     if matches!(wanted, Wanted::Copy(_)) {
-        let mut text = Vec::new();
-        text.try_reserve_exact(message.text.len()).map_err(|_| Errno::ENOMEM)?;
-        text.extend_from_slice(&message.text);
-        return Ok(Message { kind: message.kind, text });
+        return Ok(Message { kind: message.kind, text: copied(&message.text)? });
     }
     let number = *number;
     let message = messages.remove(&number).ok_or(Errno::ENOMSG)?;

@@ -44,6 +44,9 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
+/// A test that does not pass, and how it ended; `None`: there is no result.
+type Missing = (String, Option<Verdict>);
+
 /// What is known of all tests.
 pub struct Report {
     /// Which verdicts there are, in the table's order.
@@ -52,8 +55,8 @@ pub struct Report {
     counts: BTreeMap<Verdict, [usize; 2]>,
     /// Whether Linux was run.
     is_compared: bool,
-    /// Tests that do not pass, by cause: those that pass on Linux, or, without Linux, those that do not say that they do not apply. `None`: there is no result.
-    missing: BTreeMap<String, Vec<(String, Option<Verdict>)>>,
+    /// Tests that do not pass, by cause: those that pass on Linux, or, without Linux, those that do not say that they do not apply.
+    missing: BTreeMap<String, Vec<Missing>>,
 }
 
 impl Report {
@@ -115,7 +118,7 @@ impl Report {
     }
 
     /// What is unexplained, then the causes of most tests first.
-    fn by_size(&self) -> Vec<(&str, &[(String, Option<Verdict>)])> {
+    fn by_size(&self) -> Vec<(&str, &[Missing])> {
         let mut causes: Vec<_> = self.missing.iter().map(|(cause, tests)| (cause.as_str(), tests.as_slice())).collect();
         causes.sort_by_key(|(cause, tests)| (*cause != UNEXPLAINED, usize::MAX - tests.len()));
         causes
