@@ -116,6 +116,17 @@ pub trait Object: Send + Sync + 'static {
     fn table() -> &'static Table<Self>
     where
         Self: Sized;
+
+    /// Gives it to another owner, with other permission bits: IPC_SET.
+    ///
+    /// # Errors
+    /// EPERM.
+    fn give(&self, owner: (u32, u32, u32), who: &Credentials, cx: &Cx) -> Result<()> {
+        let mut permissions = self.permissions().lock(cx);
+        permissions.check_owner(who)?;
+        permissions.set(owner);
+        Ok(())
+    }
 }
 
 /// The objects of a kind.

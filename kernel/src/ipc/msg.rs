@@ -216,13 +216,10 @@ impl Queue {
     /// # Errors
     /// EPERM.
     pub fn set(&self, owner: (u32, u32, u32), most_bytes: usize, who: &Credentials, cx: &Cx) -> Result<()> {
-        let mut permissions = self.permissions.lock(cx);
-        permissions.check_owner(who)?;
         if most_bytes as u64 > MOST_IN_QUEUE.get() && !who.has(Capability::SysResource) {
             return Err(Errno::EPERM);
         }
-        permissions.set(owner);
-        drop(permissions);
+        self.give(owner, who, cx)?;
         let mut state = self.state.lock(cx);
         (state.status.most_bytes, state.status.changed) = (most_bytes, now());
         drop(state);

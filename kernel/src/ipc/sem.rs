@@ -354,10 +354,7 @@ impl Set {
     /// # Errors
     /// EPERM.
     pub fn set(&self, owner: (u32, u32, u32), who: &Credentials, cx: &Cx) -> Result<()> {
-        let mut permissions = self.permissions.lock(cx);
-        permissions.check_owner(who)?;
-        permissions.set(owner);
-        drop(permissions);
+        self.give(owner, who, cx)?;
         self.state.lock(cx).past.changed = now();
         Ok(())
     }

@@ -152,10 +152,7 @@ impl Segment {
     /// # Errors
     /// EPERM.
     pub fn set(&self, owner: (u32, u32, u32), who: &Credentials, cx: &Cx) -> Result<()> {
-        let mut permissions = self.permissions.lock(cx);
-        permissions.check_owner(who)?;
-        permissions.set(owner);
-        drop(permissions);
+        self.give(owner, who, cx)?;
         self.past.lock(cx).changed = now();
         Ok(())
     }

@@ -5,12 +5,13 @@ pub mod sem;
 pub mod shm;
 
 use frame::Cx;
+use refs::TempRc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::credentials::Credentials;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::ipc::Permissions;
+use crate::ipc::{Object, Permissions};
 
 /// Requests that all kinds of objects know.
 const IPC_RMID: i32 = 0;
@@ -61,6 +62,18 @@ impl IpcPerm {
         let is_id = self.uid != u32::MAX && self.gid != u32::MAX;
         if is_id { Ok((self.uid, self.gid, self.mode)) } else { Err(Errno::EINVAL) }
     }
+}
+
+/// The object that a request asks about, with its id and what the call returns: IPC_STAT has an id, the others (`*_STAT`, `*_STAT_ANY`) a place.
+///
+/// # Errors
+/// EINVAL: there is none.
+fn asked<'cx, T: Object>(id_or_place: i32, command: i32, cx: &'cx Cx) -> Result<(i32, TempRc<'cx, T>, usize)> {
+    if command == IPC_STAT {
+        return Ok((id_or_place, T::table().find(id_or_place, cx)?, 0));
+    }
+    let (id, object) = T::table().at(id_or_place, cx)?;
+    Ok((id, object, id as usize))
 }
 
 /// Who asks.

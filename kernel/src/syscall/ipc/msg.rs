@@ -5,11 +5,11 @@ use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::super::{Args, Call, Entry};
-use super::{IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, IpcPerm, pid, who};
+use super::{IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, IpcPerm, asked, pid, who};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::ipc::READ;
-use crate::ipc::msg::{self, MOST_BYTES, MOST_IN_QUEUE, Message, QUEUES, Wanted};
+use crate::ipc::msg::{self, MOST_BYTES, MOST_IN_QUEUE, Message, QUEUES, Queue, Wanted};
 use crate::step::{Patience, Step, complete_async};
 
 /// The calls of this file.
@@ -143,10 +143,7 @@ fn msgctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             queue.set(new.permissions.owner()?, new.most_bytes as usize, &who, cx)?;
         }
         IPC_STAT | MSG_STAT | MSG_STAT_ANY => {
-            let (id, queue) = match command {
-                IPC_STAT => (id, QUEUES.find(id, cx)?),
-                _ => QUEUES.at(id, cx)?,
-            };
+            let (id, queue, result) = asked::<Queue>(id, command, cx)?;
             let (permissions, past) = queue.status(cx);
             if command != MSG_STAT_ANY {
                 permissions.check(READ, &who)?;
@@ -164,7 +161,7 @@ fn msgctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
                 unused: [0; 2],
             };
             memory.write(args.output::<MsqIdDs>(2), &answer)?;
-            return Ok(if command == IPC_STAT { 0 } else { id as usize });
+            return Ok(result);
         }
         IPC_INFO | MSG_INFO => {
             let [most_bytes, most_in_queue, most] =

@@ -7,11 +7,11 @@ use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::super::{Args, Call, Entry};
-use super::{IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, IpcPerm, pid, who};
+use super::{IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, IpcPerm, asked, pid, who};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::ipc::READ;
-use crate::ipc::sem::{self, MOST, MOST_AT_ONCE, MOST_IN_ALL, MOST_IN_SET, Operation, Operations, SETS};
+use crate::ipc::sem::{self, MOST, MOST_AT_ONCE, MOST_IN_ALL, MOST_IN_SET, Operation, Operations, SETS, Set};
 use crate::step::{Patience, Step, complete_async};
 use crate::time::clock::TimeSpec;
 use crate::user_memory::UserIn;
@@ -143,10 +143,7 @@ fn semctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             SETS.find(id, cx)?.set(new.permissions.owner()?, &who, cx)?;
         }
         IPC_STAT | SEM_STAT | SEM_STAT_ANY => {
-            let (id, set) = match command {
-                IPC_STAT => (id, SETS.find(id, cx)?),
-                _ => SETS.at(id, cx)?,
-            };
+            let (id, set, result) = asked::<Set>(id, command, cx)?;
             let (permissions, past) = set.status(cx);
             if command != SEM_STAT_ANY {
                 permissions.check(READ, &who)?;
@@ -161,7 +158,7 @@ fn semctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
                 unused_3: [0; 2],
             };
             memory.write(args.output::<SemIdDs>(3), &answer)?;
-            return Ok(if command == IPC_STAT { 0 } else { id as usize });
+            return Ok(result);
         }
         IPC_INFO | SEM_INFO => {
             let [most, in_set, in_all, at_once] =

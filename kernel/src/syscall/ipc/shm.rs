@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::super::memory::{limits, map_async, unmap_async};
 use super::super::{Args, Call, Entry};
-use super::{IPC_INFO, IPC_RMID, IPC_SET, IPC_STAT, IpcPerm, pid, who};
+use super::{IPC_INFO, IPC_RMID, IPC_SET, IPC_STAT, IpcPerm, asked, pid, who};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::ipc::shm::{self, MOST_BYTES, MOST_PAGES, SEGMENTS, Segment};
@@ -219,10 +219,7 @@ fn shmctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             segment.set(new.permissions.owner()?, &who, cx)?;
         }
         IPC_STAT | SHM_STAT | SHM_STAT_ANY => {
-            let (id, segment) = match command {
-                IPC_STAT => (id, SEGMENTS.find(id, cx)?),
-                _ => SEGMENTS.at(id, cx)?,
-            };
+            let (id, segment, result) = asked::<Segment>(id, command, cx)?;
             let status = shm::status(&segment, cx);
             if command != SHM_STAT_ANY {
                 status.permissions.check(READ, &who)?;
@@ -239,7 +236,7 @@ fn shmctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
                 unused: [0; 2],
             };
             memory.write(args.output::<ShmIdDs>(2), &answer)?;
-            return Ok(if command == IPC_STAT { 0 } else { id as usize });
+            return Ok(result);
         }
         IPC_INFO => {
             let most = SEGMENTS.most.get();
