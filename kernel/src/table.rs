@@ -1,7 +1,7 @@
 //! [`Table`]: values by number that come and go at its end, for tables that grow with what programs ask for.
 //!
-//! A large block of the heap can be refused while there is memory for everything else, and a `Vec` that must have one ends the kernel. A table never asks for one: it is a `Vec` up to
-//! [`CHUNK`] values, and those behind stand in chunks of so many, in a [tree](RadixTree). So nothing is ever moved either once there are many, and what a peak needed goes back.
+//! A large block of the heap can be refused while there is memory for everything else, and a `Vec` that must have one ends the kernel. A table never asks for one: it is a `Vec` as long
+//! as that is small, and the values behind stand in chunks, in a [tree](RadixTree). So nothing is ever moved either once there are many, and what a peak needed goes back.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -14,11 +14,14 @@ use crate::radix::RadixTree;
 /// Values in a chunk, which has two pages at most.
 const CHUNK: usize = 64;
 
+/// The first values take no more: half of what may be refused.
+const FIRST_BYTES: usize = 8 * PAGE_SIZE;
+
 /// Values by number, from 0 on without gaps.
 #[derive(Debug)]
 pub struct Table<T> {
     first: Vec<T>,
-    /// The chunks behind the first one, from 0 on; all are full but the last.
+    /// The chunks behind the [first](Table::FIRST) values, from 0 on; all are full but the last.
     rest: Option<Box<RadixTree<Vec<T>>>>,
 }
 
@@ -31,6 +34,9 @@ impl<T> Default for Table<T> {
 impl<T> Table<T> {
     const FITS: () = assert!(size_of::<T>() * CHUNK <= 2 * PAGE_SIZE);
 
+    /// So many values stand in front: a power of two, as a `Vec` grows.
+    const FIRST: usize = 1 << (FIRST_BYTES / size_of::<T>()).ilog2();
+
     /// No values.
     pub const fn new() -> Self {
         const { Self::FITS };
@@ -42,7 +48,7 @@ impl<T> Table<T> {
     pub fn len(&self) -> usize {
         match &self.rest {
             None => self.first.len(),
-            Some(rest) => len_of_many(rest),
+            Some(rest) => Self::FIRST + len_of_chunks(rest),
         }
     }
 
@@ -62,7 +68,7 @@ impl<T> Table<T> {
     /// Appends a value; its number.
     #[inline(always)]
     pub fn push(&mut self, value: T) -> usize {
-        if self.first.len() < CHUNK {
+        if self.first.len() < Self::FIRST {
             self.first.push(value);
             return self.first.len() - 1;
         }
@@ -73,7 +79,7 @@ impl<T> Table<T> {
     fn push_behind(&mut self, value: T) -> usize {
         let number = self.len();
         let rest = self.rest.get_or_insert_default();
-        let chunk = (number / CHUNK - 1) as u32;
+        let chunk = ((number - Self::FIRST) / CHUNK) as u32;
         match rest.get_mut(chunk) {
             Some(chunk) => chunk.push(value),
             None => {
@@ -126,22 +132,22 @@ impl<T> Table<T> {
     /// The value of a number.
     #[inline(always)]
     pub fn get(&self, number: usize) -> Option<&T> {
-        if number < CHUNK { self.first.get(number) } else { self.chunk(number)?.get(number % CHUNK) }
+        if number < Self::FIRST { self.first.get(number) } else { self.chunk(number)?.get(number % CHUNK) }
     }
 
     /// The value of a number.
     #[inline(always)]
     pub fn get_mut(&mut self, number: usize) -> Option<&mut T> {
-        if number < CHUNK { self.first.get_mut(number) } else { self.chunk_mut(number)?.get_mut(number % CHUNK) }
+        if number < Self::FIRST { self.first.get_mut(number) } else { self.chunk_mut(number)?.get_mut(number % CHUNK) }
     }
 
-    /// The chunk in which a number is that is not in the first.
+    /// The chunk in which a number is that is not in front.
     fn chunk(&self, number: usize) -> Option<&Vec<T>> {
-        self.rest.as_ref()?.get(u32::try_from(number / CHUNK - 1).ok()?)
+        self.rest.as_ref()?.get(u32::try_from((number - Self::FIRST) / CHUNK).ok()?)
     }
 
     fn chunk_mut(&mut self, number: usize) -> Option<&mut Vec<T>> {
-        self.rest.as_mut()?.get_mut(u32::try_from(number / CHUNK - 1).ok()?)
+        self.rest.as_mut()?.get_mut(u32::try_from((number - Self::FIRST) / CHUNK).ok()?)
     }
 }
 
@@ -168,11 +174,11 @@ impl<T> IndexMut<usize> for Table<T> {
     }
 }
 
-/// How many values there are where there are chunks behind the first.
+/// How many values there are in chunks.
 #[inline(never)]
-fn len_of_many<T>(rest: &RadixTree<Vec<T>>) -> usize {
+fn len_of_chunks<T>(rest: &RadixTree<Vec<T>>) -> usize {
     let last = rest.len() - 1;
-    (1 + last) * CHUNK + rest.get(last as u32).map_or(0, Vec::len)
+    last * CHUNK + rest.get(last as u32).map_or(0, Vec::len)
 }
 
 #[cfg(test)]
@@ -183,7 +189,7 @@ mod tests {
     fn it_has_what_a_vec_has() {
         let (mut table, mut model) = (Table::new(), Vec::new());
         for round in 0..3 {
-            for value in 0..10_000 * (round + 1) {
+            for value in 0..20_000 * (round + 1) {
                 assert_eq!(table.push(value), model.len());
                 model.push(value);
             }

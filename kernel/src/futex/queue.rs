@@ -13,13 +13,13 @@
 //!
 //! Slots belong to the waiters, each of whom is a thread. Their memory is used again, and goes back when nobody waits at all.
 
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use refs::{NoSuspend, SpinLock, Waker};
 
 use super::Key;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
-use crate::table::Table as Values;
 
 /// The mask of a waiter that any wake-up wakes, and of a wake-up that wakes any waiter.
 pub const ANY: u32 = u32::MAX;
@@ -75,7 +75,7 @@ impl Table {
 }
 
 struct WaitTable {
-    slots: Values<Slot>,
+    slots: Vec<Slot>,
     /// The first slot that nobody has; the others follow by `next`.
     first_free: u32,
     in_use: usize,
@@ -158,7 +158,7 @@ impl Waiter {
     /// reaches one who will not wait.
     ///
     /// # Errors
-    /// Those of `look`.
+    /// Those of `look`; `NoMemory`: there is none for one more waiter.
     pub fn enter_if(
         key: Key,
         mask: u32,
@@ -171,11 +171,15 @@ impl Waiter {
         table.waiting.change(key, 1);
         fence(Ordering::SeqCst);
         let looked = look();
-        if let Ok(true) = looked {
-            return Ok(Some(Waiter(table, state.enter(key, mask, waker))));
-        }
+        let is_full = match looked {
+            Ok(true) => match state.enter(key, mask, waker) {
+                Some(number) => return Ok(Some(Waiter(table, number))),
+                None => true,
+            },
+            _ => false,
+        };
         table.waiting.change(key, -1);
-        looked.map(|_| None)
+        if is_full { Err(Stop::NoMemory) } else { looked.map(|_| None) }
     }
 
     /// Waits no longer if the waiter was woken; else it is given back.
@@ -218,17 +222,11 @@ impl Waiter {
 
 impl WaitTable {
     const fn new() -> Self {
-        WaitTable {
-            slots: Values::new(),
-            first_free: NONE,
-            in_use: 0,
-            buckets: [NONE; 1 << BUCKET_BITS],
-            last_entry: 0,
-        }
+        WaitTable { slots: Vec::new(), first_free: NONE, in_use: 0, buckets: [NONE; 1 << BUCKET_BITS], last_entry: 0 }
     }
 
-    /// Takes a slot and enters it behind all others; its number.
-    fn enter(&mut self, key: Key, mask: u32, waker: Waker) -> u32 {
+    /// Takes a slot and enters it behind all others; its number. `None`: there is no memory for a table with one more, which may be a large block of the heap.
+    fn enter(&mut self, key: Key, mask: u32, waker: Waker) -> Option<u32> {
         let (entry, last) = (0, NONE);
         let (previous, next, previous_queue, next_queue) = (NONE, NONE, NONE, NONE);
         let slot = Slot { key: Some(key), mask, waker, entry, previous, next, last, next_queue, previous_queue };
@@ -239,11 +237,15 @@ impl WaitTable {
                 *free = slot;
                 number
             }
-            None => self.slots.push(slot) as u32,
+            None => {
+                self.slots.try_reserve(1).ok()?;
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
         };
         self.in_use += 1;
         self.append(key, number);
-        number
+        Some(number)
     }
 
     /// Nobody has the slot any more, which is in no queue.
@@ -253,7 +255,7 @@ impl WaitTable {
         self.first_free = number;
         self.in_use -= 1;
         if self.in_use == 0 && self.slots.len() > KEPT {
-            self.slots = Values::new();
+            self.slots = Vec::new();
             self.first_free = NONE;
         }
     }
@@ -467,8 +469,6 @@ pub(super) fn wake_one(key: Key) {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use refs::WakeSlot;
 
     use super::*;
@@ -494,7 +494,7 @@ mod tests {
         for _ in 0..20_000 {
             let (from, to) = (next(KEYS), next(KEYS));
             match next(4) {
-                0 | 1 => model[from].push(table.enter(key(from), ANY, SLOT.prepare())),
+                0 | 1 => model[from].push(table.enter(key(from), ANY, SLOT.prepare()).unwrap()),
                 2 if !model[from].is_empty() => {
                     let at = next(model[from].len());
                     let number = model[from].remove(at);

@@ -11,7 +11,6 @@ use core::ops::{Index, IndexMut};
 
 use crate::heap::slot_bytes;
 use crate::slots::Slots;
-use crate::table::Table;
 
 /// Values by the time at which they are due; those of one time come out as they went in.
 pub(super) struct Queue<T> {
@@ -162,13 +161,13 @@ const CHUNK: usize = 64;
 /// Values in a row.
 struct Chunks<T> {
     /// Those in front are full, those at the end are empty.
-    chunks: Table<Vec<T>>,
+    chunks: Vec<Vec<T>>,
     len: u32,
 }
 
 impl<T> Chunks<T> {
     const fn new() -> Self {
-        Chunks { chunks: Table::new(), len: 0 }
+        Chunks { chunks: Vec::new(), len: 0 }
     }
 
     /// Makes room for one more than so many values, which are no fewer than there are, and for which there is room.
