@@ -122,13 +122,6 @@ impl<T> Table<T> {
         }
     }
 
-    /// Drops all values from that number on.
-    pub fn truncate(&mut self, len: usize) {
-        while self.len() > len {
-            self.pop();
-        }
-    }
-
     /// The value of a number.
     #[inline(always)]
     pub fn get(&self, number: usize) -> Option<&T> {
@@ -202,11 +195,9 @@ mod tests {
                 assert_eq!(table.pop(), model.pop());
                 assert_eq!(table.swap_remove(77), Some(model.swap_remove(77)));
             }
-            table.truncate(model.len() - 129);
-            model.truncate(model.len() - 129);
             assert_eq!((table.len(), table.get(model.len())), (model.len(), None));
         }
-        table.truncate(0);
-        assert_eq!((table.len(), table.is_empty(), table.pop()), (0, true, None));
+        while table.pop().is_some() {}
+        assert_eq!((table.len(), table.is_empty()), (0, true));
     }
 }
