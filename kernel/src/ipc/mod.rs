@@ -18,6 +18,7 @@ pub mod sem;
 pub mod shm;
 
 use alloc::collections::BTreeMap;
+use core::ops::Range;
 
 use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
@@ -274,8 +275,7 @@ impl<T: Object> State<T> {
         // From behind the last one, so that an id is not soon another's, and near the beginning, so that who goes through all places finds few that are empty.
         let behind = self.last.map_or(0, |last| last + 1);
         let wrap = (self.entries.len() as u32 * 3 / 2).max(64).min(MOST as u32);
-        let is_free = |place: &u32| !self.entries.contains_key(place);
-        let place = (behind..wrap).find(is_free).or_else(|| (0..MOST as u32).find(is_free)).ok_or(Errno::ENOSPC)?;
+        let place = self.free_place(behind..wrap).or_else(|| self.free_place(0..MOST as u32)).ok_or(Errno::ENOSPC)?;
         let again = u32::from(self.last.is_some_and(|last| place <= last));
         let sequence = (self.sequence + again) % (1 << 16);
         let id = (sequence << PLACE_BITS | place) as i32;
@@ -287,6 +287,21 @@ impl<T: Object> State<T> {
             self.keys.insert(key, place);
         }
         Ok(id)
+    }
+
+    /// The first place in a range where nothing stands.
+    fn free_place(&self, range: Range<u32>) -> Option<u32> {
+        if range.is_empty() {
+            return None;
+        }
+        let mut place = range.start;
+        for (taken, _) in self.entries.range(range.clone()) {
+            if *taken != place {
+                break;
+            }
+            place += 1;
+        }
+        (place < range.end).then_some(place)
     }
 
     /// Forgets objects that were to go and are gone.

@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use frame::Cx;
 use refs::{SpinLock, WaitList, Waker, WeakRc};
@@ -19,6 +20,10 @@ pub static QUEUES: Table<Queue> = Table::new(32_000);
 pub static MOST_BYTES: Tunable = Tunable::new(8192, 0..=i32::MAX as u64);
 /// So many bytes a new queue holds at most: `/proc/sys/kernel/msgmnb`.
 pub static MOST_IN_QUEUE: Tunable = Tunable::new(16_384, 0..=i32::MAX as u64);
+
+/// How many messages there are in all queues, and how many bytes they have.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// A queue. Its owner is the table, until IPC_RMID; the messages in it go with it. Who waits on it is woken when a message comes or goes, when it can hold more or less, and when it is removed.
 pub struct Queue {
@@ -92,6 +97,14 @@ impl Object for Queue {
     }
 }
 
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let left = self.state.get_mut().status;
+        BYTES.fetch_sub(left.bytes, Relaxed);
+        COUNT.fetch_sub(left.count, Relaxed);
+    }
+}
+
 /// The queue of a key, or a new one: msgget(2).
 ///
 /// # Errors
@@ -147,6 +160,8 @@ pub fn send(
     messages.insert(*number, message);
     status.bytes += bytes;
     status.count += 1;
+    BYTES.fetch_add(bytes, Relaxed);
+    COUNT.fetch_add(1, Relaxed);
     (status.sent, status.sender) = (now(), by);
     drop(state);
     // Each may wait for another type.
@@ -198,6 +213,8 @@ pub fn receive(
     let message = messages.remove(&number).ok_or(Errno::ENOMSG)?;
     status.bytes -= message.text.len();
     status.count -= 1;
+    BYTES.fetch_sub(message.text.len(), Relaxed);
+    COUNT.fetch_sub(1, Relaxed);
     (status.received, status.receiver) = (now(), by);
     drop(state);
     queue.senders.wake();
@@ -245,13 +262,6 @@ pub fn remove(id: i32, who: &Credentials, cx: &Cx) -> Result<()> {
 }
 
 /// How many messages and bytes there are in all queues: MSG_INFO.
-pub fn totals(cx: &Cx) -> (usize, usize) {
-    let (mut count, mut bytes, mut from) = (0, 0, 0);
-    while let Some((place, _, queue)) = QUEUES.next(from, cx) {
-        let status = queue.state.lock(cx).status;
-        count += status.count;
-        bytes += status.bytes;
-        from = place + 1;
-    }
-    (count, bytes)
+pub fn totals() -> (usize, usize) {
+    (COUNT.load(Relaxed), BYTES.load(Relaxed))
 }

@@ -15,9 +15,16 @@ use crate::reclaim::Held;
 /// So many semaphores are looked at for what one [`Held::Timer`] costs.
 const SEMAPHORES_EACH: usize = 512;
 
-/// The sets of a process.
+/// The sets of a process. Of those that are gone it keeps no more names than there are others.
 #[derive(Default)]
-pub struct Undos(SpinLock<Vec<WeakRc<Set>>>);
+pub struct Undos(SpinLock<Vec<Undo>>);
+
+/// A set that gets something back.
+struct Undo {
+    set: WeakRc<Set>,
+    /// How many [`Held::Timer`] are charged for it.
+    charged: u32,
+}
 
 impl Process {
     /// A set is to get something back when the process ends.
@@ -26,22 +33,31 @@ impl Process {
     /// ENOMEM: there is none, or the budget of its group has no room.
     pub fn undo_at_end(&self, name: WeakRc<Set>, cx: &Cx) -> Result<()> {
         let set = name.upgrade(cx).map_err(|_| Errno::EIDRM)?;
-        let cost = 1 + (set.len / SEMAPHORES_EACH) as u32;
-        self.hold(Held::Timer, cost, cx)?;
+        let charged = 1 + (set.len / SEMAPHORES_EACH) as u32;
+        self.hold(Held::Timer, charged, cx)?;
         let mut undos = self.undos.0.lock(cx);
-        if undos.try_reserve(1).is_err() {
-            drop(undos);
-            self.let_go(Held::Timer, cost, cx);
-            return Err(Errno::ENOMEM);
+        let mut gone = 0;
+        if undos.len() == undos.capacity() {
+            undos.retain(|undo| {
+                gone += if undo.set.is_gone() { undo.charged } else { 0 };
+                !undo.set.is_gone()
+            });
         }
-        undos.push(name);
-        Ok(())
+        let has_room = undos.try_reserve(1).is_ok();
+        if has_room {
+            undos.push(Undo { set: name, charged });
+        } else {
+            gone += charged;
+        }
+        drop(undos);
+        self.let_go(Held::Timer, gone, cx);
+        if has_room { Ok(()) } else { Err(Errno::ENOMEM) }
     }
 
     /// It has ended: one of the sets gets back what it is to get; whether there are more. (What was charged goes with the process.)
     pub(super) fn undo_next(&self, cx: &impl NoSuspend) -> bool {
-        let Some(name) = self.undos.0.lock(cx).pop() else { return false };
-        if let Ok(set) = name.upgrade(cx) {
+        let Some(Undo { set, .. }) = self.undos.0.lock(cx).pop() else { return false };
+        if let Ok(set) = set.upgrade(cx) {
             set.undo(self.pid, cx);
         }
         true

@@ -179,7 +179,7 @@ fn msgctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
                 padding: 0,
             };
             if command == MSG_INFO {
-                let (count, bytes) = msg::totals(cx);
+                let (count, bytes) = msg::totals();
                 (answer.pool, answer.map, answer.most_messages) = (QUEUES.count(cx) as i32, count as i32, bytes as i32);
             }
             memory.write(args.output::<MsgInfo>(2), &answer)?;
