@@ -107,6 +107,7 @@ fn operate_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience)
     let mut operations = Operations::new(id, all, by, cx)?;
     operations.check(&who(me, cx)?, cx)?;
     if let Some(set) = operations.begins_undo(cx) {
+        crate::memory::admit()?;
         me.process(cx)?.undo_at_end(set, cx)?;
         operations.begin_undo(cx)?;
     }
