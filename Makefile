@@ -10,7 +10,7 @@ HOST_CARGO := tools/build/host-cargo
 KERNEL_CARGO := tools/build/kernel-cargo
 EBB := $(TARGET)/release/ebb
 KERNEL := $(TARGET)/x86_64-unknown-none/kernel/ebb
-SELFTEST := $(TARGET)/selftest/x86_64-unknown-none/kernel/ebb
+SELFTEST := $(TARGET)/x86_64-unknown-none/kernel/ebb-selftest
 CHECKS := $(TARGET)/release/ebb-checks
 
 # Static programs at a fixed address: what a kernel needs least for.
@@ -106,7 +106,7 @@ test-host: ## Tests of the libraries and tools, on this machine
 	@$(HOST_CARGO) test --quiet -p ebb-refs --features check-locks --test lock_order
 
 selftest:
-	@$(KERNEL_CARGO) build -p ebb-image --profile kernel --features selftest --target-dir $(TARGET)/selftest
+	@$(KERNEL_CARGO) build -p ebb-image --bin ebb-selftest --profile kernel --no-default-features --features selftest
 	@$(HOST_CARGO) run --quiet --release -p ebb-symbols -- $(SELFTEST)
 
 test-kernel: selftest ## Tests inside the kernel, in QEMU

@@ -8,7 +8,7 @@
 //! | [`reclaim`] | what the end of each kind of object costs, and who is charged for it |
 //! | [`credentials`] | for whom a thread acts, and what it may do |
 //! | [`signal`] | signals |
-//! | [`memory`] | address spaces, and which frame and which slab is used |
+//! | [`memory`] | address spaces |
 //! | [`block`] | block devices, and the pages of what is on them |
 //! | [`fs`] | the virtual file system, open files, and the file systems |
 //! | [`pipe`] | pipes, FIFOs and splice |

@@ -25,7 +25,7 @@ use crate::{block, cgroup, drivers, event, futex, log, memory, net, process, reb
 
 /// What the framework needs to know of this kernel.
 pub static CONFIG: Config =
-    Config { frames: &crate::memory::buddy::FRAMES, slabs: &crate::memory::slab::SLABS, tasks: &SCHEDULER, start };
+    Config { frames: &allocators::buddy::FRAMES, slabs: &allocators::slab::SLABS, tasks: &SCHEDULER, start };
 
 const CONSOLE: &[u8] = b"/dev/console";
 const DEFAULT_INITS: [&str; 4] = ["/init", "/sbin/init", "/bin/init", "/bin/sh"];

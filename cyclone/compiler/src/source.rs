@@ -5,6 +5,8 @@
 //! lexer into [`Source::markers`], in order. Everything else in the compiler keeps spans only, and asks for a [`Place`]
 //! when something is to be shown to a person.
 
+use std::sync::OnceLock;
+
 /// A range of bytes in the preprocessed text. Files past 4 GiB are refused by the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Span {
@@ -41,6 +43,8 @@ pub struct Source {
     pub files: Vec<String>,
     /// Ordered by offset; the first has offset 0.
     pub markers: Vec<Marker>,
+    /// Where lines end, from when somebody first asks for a place.
+    newlines: OnceLock<Vec<u32>>,
 }
 
 /// Where a byte came from.
@@ -65,7 +69,8 @@ pub fn text_of(bytes: Vec<u8>) -> String {
 impl Source {
     /// A text without a name's markers yet: all of it comes from `file`, line 1 and on.
     pub fn new(file: &str, text: String) -> Source {
-        Source { text, files: vec![file.to_owned()], markers: vec![Marker { offset: 0, file: 0, line: 1 }] }
+        let markers = vec![Marker { offset: 0, file: 0, line: 1 }];
+        Source { text, files: vec![file.to_owned()], markers, newlines: OnceLock::new() }
     }
 
     /// Notes a line marker that the lexer met.
@@ -85,14 +90,15 @@ impl Source {
         let offset = (offset as usize).min(self.text.len());
         let next = self.markers.partition_point(|marker| marker.offset as usize <= offset);
         let marker = self.markers[next.saturating_sub(1)];
-        let bytes = self.text.as_bytes();
+        let newlines = self.newlines.get_or_init(|| self.text.match_indices('\n').map(|(at, _)| at as u32).collect());
+        let before = |offset: usize| newlines.partition_point(|&newline| (newline as usize) < offset);
         let from = (marker.offset as usize).min(offset);
-        let newlines = bytes[from..offset].iter().filter(|&&byte| byte == b'\n').count();
+        let line_start = before(offset).checked_sub(1).map_or(0, |last| newlines[last] as usize + 1);
         Place {
             file: &self.files[marker.file as usize],
             // A marker may say that it is the last line there can be.
-            line: marker.line.saturating_add(newlines as u32),
-            column: (offset - self.line_start(offset)) as u32 + 1,
+            line: marker.line.saturating_add((before(offset) - before(from)) as u32),
+            column: (offset - line_start) as u32 + 1,
         }
     }
 

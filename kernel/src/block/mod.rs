@@ -38,6 +38,6 @@ pub(crate) fn test_memory() -> std::sync::MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     static ONCE: Once = Once::new();
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    ONCE.call_once(|| frame::mm::simulate(32768, &crate::memory::buddy::FRAMES, &crate::memory::slab::SLABS));
+    ONCE.call_once(|| frame::mm::simulate(32768, &allocators::buddy::FRAMES, &allocators::slab::SLABS));
     alone
 }

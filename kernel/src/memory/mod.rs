@@ -1,4 +1,4 @@
-//! Memory: address spaces, and which frame and which slab is used.
+//! Memory: address spaces, and how much of the machine's is free.
 //!
 //! | file | what it is |
 //! | --- | --- |
@@ -13,11 +13,11 @@
 //! | [`account`] | how much memory a group of programs has and may have |
 //! | [`remains`] | what is left of large address spaces that have ended |
 //! | `vdso` | the code and data that every process has mapped |
-//! | [`buddy`], [`slab`] | the policies that `frame` asks |
+//!
+//! Which frame and which slab is used is what [`allocators`] says.
 
 pub mod account;
 mod backing;
-pub mod buddy;
 mod change;
 mod fault;
 mod fork;
@@ -30,7 +30,6 @@ mod page_map;
 mod pages;
 pub mod remains;
 mod shared;
-pub mod slab;
 mod space;
 pub mod teardown;
 mod unmap;
@@ -40,6 +39,7 @@ mod vma;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use allocators::buddy;
 use frame::Cx;
 use frame::mm::{FramePolicy, UFrame};
 use tasks::StaticRef;

@@ -97,11 +97,26 @@ impl Wait {
         #[cfg(not(any(ebb_loom, ebb_shuttle)))]
         {
             self.turns = self.turns.wrapping_add(1);
-            if self.turns.is_multiple_of(Self::TURNS)
-                && let Some(processor) = processor()
-            {
-                self.look((processor.nanoseconds)(), || (processor.stuck)(lock));
+            if self.turns.is_multiple_of(Self::TURNS) {
+                self.look_at_the_clock(lock);
             }
+        }
+    }
+
+    /// As [`spin`](Self::spin), of who does so rarely: each time it looks at the clock.
+    #[cfg(not(ebb_loom))]
+    fn spin_rarely(&mut self, lock: usize) {
+        spin_loop();
+        #[cfg(ebb_shuttle)]
+        let _ = lock;
+        #[cfg(not(ebb_shuttle))]
+        self.look_at_the_clock(lock);
+    }
+
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+    fn look_at_the_clock(&mut self, lock: usize) {
+        if let Some(processor) = processor() {
+            self.look((processor.nanoseconds)(), || (processor.stuck)(lock));
         }
     }
 
@@ -139,8 +154,10 @@ extern "C-unwind" fn wait_for_lock(lock: &crate::sync::AtomicBool) {
         // Only looks: who has the lock needs its cache line to give it back.
         while lock.load(crate::sync::Ordering::Relaxed) {
             turns = turns.wrapping_add(1);
-            if turns < PATIENCE || turns.is_multiple_of(INSISTENCE) {
+            if turns < PATIENCE {
                 wait.spin(address);
+            } else if turns.is_multiple_of(INSISTENCE) {
+                wait.spin_rarely(address);
             }
         }
         if !lock.swap(true, crate::sync::Ordering::Acquire) {

@@ -101,7 +101,7 @@ impl Seen {
 /// A lock by its name in the source.
 #[derive(Debug, PartialEq, Eq)]
 struct Lock {
-    /// Its file; below `kernel/src` if it is one of the kernel's.
+    /// Its file; below `kernel/src` if it is there.
     file: String,
     /// The field or static that it is made for.
     name: String,
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn orders_must_go_down_the_ranks() {
         let ranks = Ranks::read(
-            "| rank | lock | where |\n| --- | --- | --- |\n| 0 | a file's `moving` | `fs/file.rs` | all |\n| 4 | `Inode::metadata` | `fs/inode.rs` | x |\n| 11 | `classes` | `memory/slab.rs` | x |\n",
+            "| rank | lock | where |\n| --- | --- | --- |\n| 0 | a file's `moving` | `fs/file.rs` | all |\n| 4 | `Inode::metadata` | `fs/inode.rs` | x |\n| 11 | `classes` | `kernel/allocators/src/slab.rs` | x |\n",
         );
         let (file, inode) = (lock("fs/file.rs", "moving"), lock("fs/inode.rs", "metadata"));
         let (leaf, library) = (lock("utsname.rs", "NAMES"), lock("libs/refs/src/wait.rs", "queue"));
@@ -241,7 +241,7 @@ mod tests {
         assert!(ranks.allow(&leaf, &file).is_err());
         assert_eq!(ranks.allow(&leaf, &library), Ok(()));
         assert!(ranks.allow(&library, &leaf).is_err());
-        let slabs = lock("memory/slab.rs", "classes");
+        let slabs = lock("kernel/allocators/src/slab.rs", "classes");
         assert_eq!(ranks.allow(&leaf, &slabs), Ok(()));
         assert!(ranks.allow(&slabs, &leaf).is_err());
     }

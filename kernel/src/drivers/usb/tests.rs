@@ -12,7 +12,7 @@ use super::controller::{Controller, Failure};
 use super::simulated::{Model, Turns};
 use super::*;
 use crate::drivers::input::{self, show};
-use crate::memory::buddy::FRAMES;
+use allocators::buddy::FRAMES;
 
 static DRIVER: WaitList = WaitList::new();
 

@@ -1,6 +1,6 @@
 //! [`Reporting`]: large blocks that are free are told to the device (5.5.6.7).
 //!
-//! A block that is told of is taken out of the allocator, so that nobody has it before the device has answered; then it goes back as one that [was reported](crate::memory::buddy). Few are out at a time, and only where much more is free: so nobody
+//! A block that is told of is taken out of the allocator, so that nobody has it before the device has answered; then it goes back as one that [was reported](allocators::buddy). Few are out at a time, and only where much more is free: so nobody
 //! has to wait for them.
 
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use frame::mm::FramePolicy;
 use super::super::pci::Doorbell;
 use super::super::queue::{Broken, Queue, Segment};
 use super::super::service::Attached;
-use crate::memory::buddy::FRAMES;
+use allocators::buddy::FRAMES;
 
 /// So many blocks are told of at a time: 16 MiB at most, whose frames take some ten thousand instructions each way.
 pub const AT_ONCE: usize = 4;

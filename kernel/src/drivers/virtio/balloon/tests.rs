@@ -8,7 +8,7 @@ use frame::mm::{FrameNumber, FramePolicy, PAGE_SIZE, free_frames};
 use super::super::service::serve;
 use super::super::simulated::{Random, Registers, RingOfDevice};
 use super::*;
-use crate::memory::buddy::FRAMES;
+use allocators::buddy::FRAMES;
 
 fn plug(features: u64, queues: &[u16]) -> &'static Registers {
     Registers::plug(OLD_NUMBER, features, queues, &[0; 16])
