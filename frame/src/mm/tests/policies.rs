@@ -1,6 +1,6 @@
 //! The kernel's own policies: they are safe code and need no kernel around them.
 
-#[path = "../../../../kernel/src/memory/buddy.rs"]
+#[path = "../../../../kernel/allocators/src/buddy.rs"]
 pub mod buddy;
-#[path = "../../../../kernel/src/memory/slab.rs"]
+#[path = "../../../../kernel/allocators/src/slab.rs"]
 pub mod slab;
