@@ -78,7 +78,8 @@ impl Permissions {
     /// # Errors
     /// EACCES.
     pub fn check(&self, wanted: u32, who: &Credentials) -> Result<()> {
-        let (uid, gid) = (who.users().effective.number(), who.groups().effective.number());
+        // (Linux asks of groups what it asks of them for files.)
+        let (uid, gid) = (who.users().effective.number(), who.groups().file_system.number());
         let is_in = |group: u32| gid == group || who.supplementary().contains(&group);
         let wanted = wanted >> 6 | wanted >> 3 | wanted;
         let granted = if [self.uid, self.creator_uid].contains(&uid) {
@@ -241,21 +242,43 @@ impl<T: Object> Table<T> {
         state.entries.len()
     }
 
-    /// Takes an object out; the caller drops what it owned, with nothing locked. `stays`: others own it as well, and it can be found by its id as long as they do.
+    /// A share in the object of an id, if `check` allows it. What [`take_out`](Self::take_out) decides meanwhile comes before or after.
+    ///
+    /// # Errors
+    /// EINVAL: there is none, or it goes. Those of `check`.
+    fn share(&self, id: i32, cx: &Cx, check: impl FnOnce(&T) -> Result<()>) -> Result<StrongRc<T>> {
+        let place = place_of(id).ok_or(Errno::EINVAL)?;
+        let state = self.state.lock(cx);
+        let entry = state.entries.get(&place).filter(|entry| entry.id == id).ok_or(Errno::EINVAL)?;
+        let object = entry.name.upgrade(cx).map_err(|_| Errno::EINVAL)?;
+        check(&object)?;
+        object.share().ok_or(Errno::EINVAL)
+    }
+
+    /// Takes an object out that nobody else owns.
     ///
     /// # Errors
     /// EIDRM: somebody else has.
     fn remove(&self, id: i32, stays: bool, cx: &Cx) -> Result<StrongRc<T>> {
+        self.take_out(id, cx, |_| stays)
+    }
+
+    /// Takes an object out; the caller drops what it owned, with nothing locked. `stays` says whether others own it as well: it can be found by its id as long as they do.
+    ///
+    /// # Errors
+    /// EIDRM: somebody else has.
+    fn take_out(&self, id: i32, cx: &Cx, stays: impl FnOnce(&TempRc<'_, T>) -> bool) -> Result<StrongRc<T>> {
         let place = place_of(id).ok_or(Errno::EINVAL)?;
         let mut state = self.state.lock(cx);
         let State { entries, keys, .. } = &mut *state;
         let entry = entries.get_mut(&place).filter(|entry| entry.id == id).ok_or(Errno::EIDRM)?;
         let owned = entry.owned.take().ok_or(Errno::EIDRM)?;
-        let key = owned.get(cx).permissions().lock(cx).key;
+        let object = owned.get(cx);
+        let key = object.permissions().lock(cx).key;
         if keys.get(&key) == Some(&place) {
             keys.remove(&key);
         }
-        if stays {
+        if stays(&object) {
             state.left += 1;
         } else {
             entries.remove(&place);

@@ -203,11 +203,9 @@ pub fn get(
 /// A share in a segment for a VMA that is to show it, and how the caller may: shmat(2). `wanted`: [`READ`](super::READ) and [`WRITE`](super::WRITE), and 1 to execute it.
 ///
 /// # Errors
-/// EINVAL: there is none; EACCES. EIDRM: it goes just now.
+/// EINVAL: there is none; EACCES.
 pub fn share(id: i32, wanted: u32, who: &Credentials, cx: &Cx) -> Result<StrongRc<Segment>> {
-    let segment = SEGMENTS.find(id, cx)?;
-    segment.permissions.lock(cx).check(wanted, who)?;
-    segment.share().ok_or(Errno::EIDRM)
+    SEGMENTS.share(id, cx, |segment| segment.permissions.lock(cx).check(wanted, who))
 }
 
 /// Has a segment go when nobody has it attached any more: IPC_RMID.
@@ -216,25 +214,22 @@ pub fn share(id: i32, wanted: u32, who: &Credentials, cx: &Cx) -> Result<StrongR
 /// EINVAL: there is none; EPERM; EIDRM.
 pub fn remove(id: i32, who: &Credentials, cx: &Cx) -> Result<()> {
     let segment = SEGMENTS.find(id, cx)?;
-    let permissions = segment.permissions.lock(cx);
+    let permissions = *segment.permissions.lock(cx);
     permissions.check_owner(who)?;
-    let stays = attached(&segment, permissions.mode) > 0;
-    drop(permissions);
-    let owned = SEGMENTS.remove(id, stays, cx);
-    match owned {
-        Ok(owned) => {
-            // Its key is free from here on.
-            let mut permissions = segment.permissions.lock(cx);
-            permissions.key = super::PRIVATE;
-            permissions.mode |= DESTROYED;
-            drop(permissions);
-            drop(owned);
-            Ok(())
-        }
+    if permissions.mode & DESTROYED != 0 {
         // It is to go already, which asking for again does not change.
-        Err(_) if stays => Ok(()),
-        Err(error) => Err(error),
+        return Ok(());
     }
+    let owned = SEGMENTS.take_out(id, cx, |segment| {
+        // Its key is free from here on.
+        let mut permissions = segment.permissions.lock(cx);
+        let stays = attached(segment, permissions.mode) > 0;
+        permissions.key = super::PRIVATE;
+        permissions.mode |= DESTROYED;
+        stays
+    })?;
+    drop(owned);
+    Ok(())
 }
 
 /// How many pages all segments have.

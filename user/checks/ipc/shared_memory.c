@@ -1,5 +1,7 @@
 // System V shared memory: shmget, shmat, shmdt, shmctl.
 #include "../check.h"
+#include <grp.h>
+#include <sys/fsuid.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -158,6 +160,34 @@ int main(void)
     show_size("after-exit", id);
     CHECK_CHILD("removes", CHECK_TRUE("attach", shmat(id, NULL, 0) != (void *)-1); CHECK("remove", shmctl(id, IPC_RMID, NULL)));
     CHECK("gone-after-exit", shmctl(id, IPC_STAT, &status));
+    // Cut into many VMAs, with others between them, all go at once; what has become longer than the segment stays.
+    id = shmget(IPC_PRIVATE, 64 * PAGE, 0600);
+    char *many = shmat(id, NULL, 0);
+    for (int page = 1; page < 64; page += 2)
+        REQUIRE(mprotect(many + page * PAGE, PAGE, PROT_READ) == 0);
+    REQUIRE(mmap(many + 4 * PAGE, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+    show_size("in-pieces", id);
+    CHECK("detach-pieces", shmdt(many));
+    show_size("detached", id);
+    CHECK_TRUE("anonymous-stays", *(many + 4 * PAGE) == 0);
+    char *space = mmap(NULL, 8 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(munmap(space, 8 * PAGE) == 0);
+    int two = shmget(IPC_PRIVATE, 2 * PAGE, 0600);
+    REQUIRE(shmat(two, space, 0) == space && mprotect(space, PAGE, PROT_READ) == 0);
+    REQUIRE(mremap(space + PAGE, PAGE, 3 * PAGE, 0) == space + PAGE);
+    CHECK("detach-grown", shmdt(space));
+    show_size("grown-stays", two);
+    CHECK_TRUE("unmap-grown", munmap(space, 4 * PAGE) == 0);
+    show_size("none", two);
+    CHECK_TRUE("end-of-memory", shmat(id, (void *)~0ul, SHM_RND) == (void *)-1 && errno == EINVAL);
+    // The group that counts is the one for files.
+    REQUIRE(shmctl(two, IPC_STAT, &status) == 0);
+    status.shm_perm.gid = 1234;
+    status.shm_perm.mode = 0660;
+    REQUIRE(shmctl(two, IPC_SET, &status) == 0);
+    CHECK_CHILD("group", REQUIRE(setgroups(0, NULL) == 0); setfsgid(1234); REQUIRE(seteuid(1000) == 0);
+                CHECK_TRUE("attach", shmat(two, NULL, 0) != (void *)-1));
+    CHECK("remove-both", shmctl(id, IPC_RMID, NULL) | shmctl(two, IPC_RMID, NULL));
     struct shminfo limits;
     REQUIRE(shmctl(0, IPC_INFO, (void *)&limits) >= 0);
     check_line("limits: least %lu most %lu\n", limits.shmmin, limits.shmmni);

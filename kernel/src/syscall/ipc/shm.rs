@@ -1,6 +1,7 @@
 //! shmget(2), shmat(2), shmdt(2), shmctl(2).
 
 use core::any::Any;
+use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, Prot};
@@ -15,8 +16,8 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::ipc::shm::{self, MOST_BYTES, MOST_PAGES, SEGMENTS, Segment};
 use crate::ipc::{READ, WRITE};
-use crate::memory::{Backing, BackingObject, Map, Mapping, Placement, VmaFlags, VmaName};
-use crate::step::{Interruption, Step, Stop, TimeSlice, complete_in_turn_async};
+use crate::memory::{AddressSpace, Backing, BackingObject, Map, Mapping, Placement, VmaFlags, VmaName, VmaReport};
+use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async, complete_in_turn_async};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -27,7 +28,7 @@ pub const CALLS: &[Entry] = &[
     Entry::partial(
         abi::__NR_shmctl,
         "shmctl",
-        Call::Step(shmctl),
+        Call::Async(shmctl_async),
         "shm_atime, shm_dtime and shm_lpid tell of shmat and shmdt, not of what fork and the end of a process attach and detach",
     ),
 ];
@@ -120,9 +121,10 @@ fn shmat_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     }
     let segment = shm::share(id, wanted, &who(me, cx)?, cx)?;
     let (name, len) = (segment.downgrade(), segment.get(cx).bytes);
-    let place = match address {
+    let place = match args.long(1) {
         0 => Placement::Hint(0),
         _ if is_replaced => Placement::Fixed(address),
+        _ if address.checked_add(len).is_none() => return Err(Errno::EINVAL),
         _ => Placement::FixedFree(address),
     };
     let backing = Backing::Object { object: segment.unsize(|segment| segment), first: 0 };
@@ -136,21 +138,49 @@ fn shmat_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     Ok(start)
 }
 
-/// The segment that a VMA shows, as at `address` it would begin.
-fn shown(
-    name: &VmaName,
-    start: usize,
-    offset: u64,
+/// A shmdt(2) that is under way. There may be very many VMAs, so it pauses between them.
+struct Detach {
+    /// Where the segment begins, or would.
     address: usize,
-    cx: &Cx,
-) -> Option<(WeakRc<dyn BackingObject>, usize)> {
-    let VmaName::Object(name) = name else { return None };
-    if (start - address) as u64 != offset {
-        return None;
+    /// All VMAs below were looked at.
+    at: usize,
+    /// Which one it is, and where it would end.
+    segment: Option<(WeakRc<dyn BackingObject>, usize)>,
+    time_slice: TimeSlice,
+}
+
+impl Detach {
+    /// The next VMA that is to go.
+    fn next(&mut self, space: &AddressSpace, cx: &Cx) -> Step<Option<Range<usize>>> {
+        loop {
+            if self.time_slice.is_over() {
+                self.time_slice = TimeSlice::default();
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+            let Some(vma) = space.report(self.at, cx) else { return Ok(None) };
+            // One that has become longer than the segment stays.
+            if self.segment.is_some_and(|(_, end)| vma.range.end > end) {
+                return Ok(None);
+            }
+            self.at = vma.range.end;
+            let Some((segment, end)) = self.shown(&vma, cx) else { continue };
+            let (wanted, _) = *self.segment.get_or_insert((segment, end));
+            if segment == wanted {
+                return Ok(Some(vma.range));
+            }
+        }
     }
-    let object = name.upgrade(cx).ok()?;
-    let object: &dyn Any = &*object;
-    Some((*name, object.downcast_ref::<Segment>()?.bytes.next_multiple_of(PAGE_SIZE)))
+
+    /// The segment that a VMA shows as it would if that began at the address, and where that would end.
+    fn shown(&self, vma: &VmaReport, cx: &Cx) -> Option<(WeakRc<dyn BackingObject>, usize)> {
+        let VmaName::Object(name) = vma.name else { return None };
+        if vma.range.start.checked_sub(self.address)? as u64 != vma.offset {
+            return None;
+        }
+        let object = name.upgrade(cx).ok()?;
+        let object: &dyn Any = &*object;
+        Some((name, self.address + object.downcast_ref::<Segment>()?.bytes.next_multiple_of(PAGE_SIZE)))
+    }
 }
 
 fn shmdt_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -159,42 +189,14 @@ fn shmdt_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EINVAL);
     }
     // What was attached there may have been unmapped in part: the first VMA of it that is left says which segment it is.
-    let mut at = address;
-    let (first, segment, end) = complete_in_turn_async(cx, me, |cx, me, _| {
-        let mut time_slice = TimeSlice::default();
+    let mut detach = Detach { address, at: address, segment: None, time_slice: TimeSlice::default() };
+    while let Some(range) = complete_in_turn_async(cx, me, |cx, me, _| {
         let space = me.space(cx)?;
-        while let Some(vma) = space.report(at, cx) {
-            let start = vma.range.start;
-            if start >= address
-                && let Some((segment, len)) = shown(&vma.name, start, vma.offset, address, cx)
-            {
-                return Ok((vma.range, segment, address + len));
-            }
-            at = vma.range.end;
-            if time_slice.is_over() {
-                return Err(Stop::Pause(Interruption::KillOnly));
-            }
-        }
-        Err(Errno::EINVAL.into())
-    })?;
-    let mut range = Some(first);
-    while let Some(unmapped) = range {
-        let mut at = unmapped.end;
-        unmap_async(cx, me, unmapped)?;
-        let space = me.space(cx)?;
-        range = loop {
-            match space.report(at, cx).filter(|vma| vma.range.start < end) {
-                Some(vma)
-                    if shown(&vma.name, vma.range.start, vma.offset, address, cx)
-                        .is_some_and(|(other, _)| other == segment) =>
-                {
-                    break Some(vma.range);
-                }
-                Some(vma) => at = vma.range.end,
-                None => break None,
-            }
-        };
+        detach.next(&space, cx)
+    })? {
+        unmap_async(cx, me, range)?;
     }
+    let Some((segment, _)) = detach.segment else { return Err(Errno::EINVAL) };
     if let Ok(object) = segment.upgrade(cx) {
         let object: &dyn Any = &*object;
         if let Some(segment) = object.downcast_ref::<Segment>() {
@@ -204,6 +206,41 @@ fn shmdt_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     Ok(0)
 }
 
+fn shmctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    if args.int(1) != SHM_INFO {
+        return complete_async(cx, me, Patience::None, |cx, me, _| shmctl(cx, me, args));
+    }
+    if args.int(0) < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let (mut resident, mut from) = (0, 0);
+    complete_in_turn_async(cx, me, |cx, _, _| {
+        let mut time_slice = TimeSlice::default();
+        while let Some((place, _, segment)) = SEGMENTS.next(from, cx) {
+            resident += segment.resident_pages(cx) as u64;
+            from = place + 1;
+            if time_slice.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        Ok(())
+    })?;
+    complete_async(cx, me, Patience::None, |cx, me, _| {
+        let answer = ShmInfo {
+            count: SEGMENTS.count(cx) as i32,
+            padding: 0,
+            pages: shm::all_pages() as u64,
+            resident,
+            swapped: 0,
+            swap_attempts: 0,
+            swap_successes: 0,
+        };
+        me.memory(cx)?.write(args.output::<ShmInfo>(2), &answer)?;
+        Ok(SEGMENTS.last_place(cx) as usize)
+    })
+}
+
+/// All requests but SHM_INFO.
 fn shmctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (id, command) = (args.int(0), args.int(1));
     if id < 0 || command < 0 {
@@ -249,24 +286,6 @@ fn shmctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
                 unused: [0; 4],
             };
             memory.write(args.output::<ShmInfo64>(2), &answer)?;
-            return Ok(SEGMENTS.last_place(cx) as usize);
-        }
-        SHM_INFO => {
-            let (mut resident, mut from) = (0, 0);
-            while let Some((place, _, segment)) = SEGMENTS.next(from, cx) {
-                resident += segment.resident_pages(cx) as u64;
-                from = place + 1;
-            }
-            let answer = ShmInfo {
-                count: SEGMENTS.count(cx) as i32,
-                padding: 0,
-                pages: shm::all_pages() as u64,
-                resident,
-                swapped: 0,
-                swap_attempts: 0,
-                swap_successes: 0,
-            };
-            memory.write(args.output::<ShmInfo>(2), &answer)?;
             return Ok(SEGMENTS.last_place(cx) as usize);
         }
         SHM_LOCK | SHM_UNLOCK => {
