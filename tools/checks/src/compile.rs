@@ -1,9 +1,13 @@
 //! Compiling the checks into static programs, those whose sources changed.
 
+use crate::suites::build::parallel;
 use anyhow::{Context, Result, bail};
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::SystemTime;
 
 /// Where the checks' sources are, seen from the top of the repository.
@@ -60,9 +64,18 @@ fn c_programs() -> Result<Vec<Compiled>> {
             programs.push(Compiled { name, path });
         }
     }
-    for (source, path) in stale {
-        compile(&source, &path)?;
-    }
+    let stale = Mutex::new(stale.into_iter());
+    let next = || stale.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        let compiler = || -> Result<()> {
+            while let Some((source, path)) = next() {
+                compile(&source, &path)?;
+            }
+            Ok(())
+        };
+        let compilers: Vec<_> = (0..parallel()).map(|_| scope.spawn(compiler)).collect();
+        compilers.into_iter().try_for_each(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })?;
     Ok(programs)
 }
 

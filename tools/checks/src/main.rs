@@ -68,6 +68,10 @@ pub struct SystemArguments {
     /// Cores of the machines; one always where instructions are counted.
     #[arg(long, global = true, value_name = "N", default_value_t = Cpus::TESTED)]
     cpus: Cpus,
+
+    /// Machines with Ebb, which take tasks in turn.
+    #[arg(long, global = true, value_name = "N", default_value_t = suites::build::parallel())]
+    machines: usize,
 }
 
 #[derive(Subcommand)]

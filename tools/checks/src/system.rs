@@ -40,8 +40,8 @@ pub trait System {
 pub struct Systems {
     /// What is right.
     pub reference: Box<dyn System>,
-    /// What is tested; none if only the reference was asked for.
-    pub ebb: Option<Box<dyn System>>,
+    /// What is tested, on some machines that are alike; none if only the reference was asked for.
+    pub ebb: Vec<Box<dyn System + Send>>,
 }
 
 /// The systems that the command line asks for, ready for these tasks.
@@ -54,15 +54,18 @@ pub fn systems(arguments: &SystemArguments, tasks: &[Task]) -> Result<Systems> {
         }
     };
     if arguments.reference_only {
-        return Ok(Systems { reference, ebb: None });
+        return Ok(Systems { reference, ebb: Vec::new() });
     }
     let mut machine = Machine::new(Kernel::open(&artifacts::KERNEL.find(arguments.kernel.as_deref())?)?);
     machine.cpus = arguments.cpus;
     if arguments.kernel_log {
         machine.console = ConsoleUse::Shown;
     }
-    let ebb = GuestSystem::new(machine, tasks, arguments.on_disk.as_deref())?;
-    Ok(Systems { reference, ebb: Some(Box::new(ebb)) })
+    let guest = |_| -> Result<Box<dyn System + Send>> {
+        Ok(Box::new(GuestSystem::new(machine.clone(), tasks, arguments.on_disk.as_deref())?))
+    };
+    let ebb = (0..arguments.machines.max(1).min(tasks.len())).map(guest).collect::<Result<_>>()?;
+    Ok(Systems { reference, ebb })
 }
 
 /// What this command may do on the host, as a mask in hexadecimal: a task may do no more on either system.

@@ -72,7 +72,7 @@ impl Recipe<'_> {
     }
 }
 
-/// So many compilers at a time.
+/// So many compilers or machines at a time.
 pub fn parallel() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
