@@ -7,8 +7,8 @@ use crate::task::{Outcome, Task};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::panic::resume_unwind;
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// A task's comparison.
@@ -20,86 +20,105 @@ pub struct Judged {
 /// So many tasks the reference is ahead of Ebb at most.
 const AHEAD: usize = 8;
 
-/// Runs all tasks; prints the differences as they are found. The reference does one task after the other, a little ahead of Ebb's machines, of which each takes
-/// the next task when it is through with one.
+/// Runs all tasks; prints the differences as they are found.
+///
+/// The reference does one task after the other, a little ahead of Ebb's machines, of which each takes the next task when it is through with one. Tasks that want all
+/// cores come last, each alone on the reference and then alone on one machine.
 pub fn run_all(arguments: &SystemArguments, tasks: Vec<Task>, unit: Unit) -> Result<Vec<Judged>> {
-    let Systems { mut reference, ebb } = systems(arguments, &tasks)?;
+    let Systems { mut reference, mut ebb } = systems(arguments, &tasks)?;
     let progress = ProgressBar::new(tasks.len() as u64);
     progress.set_style(
         ProgressStyle::with_template("{pos}/{len} {wide_bar} {msg} ").unwrap_or(ProgressStyle::default_bar()),
     );
-    let mut judged = Vec::new();
-    if ebb.is_empty() {
-        for task in tasks {
-            let expected = reference.run(&task)?;
-            let comparison = show(&progress, reference.name(), &task, &expected);
-            judged.push(Judged { task, comparison });
-            progress.inc(1);
-        }
-    } else {
-        let (sender, receiver) = sync_channel(AHEAD);
-        let judging = Judging { expected: Mutex::new(Some(receiver)), progress: &progress, unit };
-        let mut numbered = thread::scope(|scope| {
-            let workers: Vec<_> = ebb.into_iter().map(|ebb| scope.spawn(|| judging.run(ebb))).collect();
-            let told = tasks.into_iter().enumerate().try_for_each(|(number, task)| {
+    let session = Session { progress: &progress, unit };
+    let (alone, others): (Vec<_>, Vec<_>) = tasks.into_iter().enumerate().partition(|(_, task)| task.wants_all_cores());
+    let mut judged = match ebb.is_empty() {
+        true => session.show_each(&mut *reference, others)?,
+        false => session.side_by_side(&mut *reference, &mut ebb, others)?,
+    };
+    match ebb.first_mut() {
+        None => judged.extend(session.show_each(&mut *reference, alone)?),
+        Some(ebb) => {
+            for (number, task) in alone {
                 let expected = reference.run(&task)?;
-                // Nobody takes it if a machine could not be had: which one says why.
-                let _ = sender.send((number, task, expected));
-                Ok::<(), anyhow::Error>(())
+                judged.push((number, session.judge(&mut **ebb, task, &expected)?));
+            }
+        }
+    }
+    progress.finish_and_clear();
+    judged.sort_by_key(|(number, _)| *number);
+    Ok(judged.into_iter().map(|(_, judged)| judged).collect())
+}
+
+/// What all parts of a run have in common.
+struct Session<'a> {
+    progress: &'a ProgressBar,
+    unit: Unit,
+}
+
+impl Session<'_> {
+    /// Runs a task on Ebb.
+    fn judge(&self, ebb: &mut dyn System, task: Task, expected: &Outcome) -> Result<Judged> {
+        self.progress.set_message(task.name.clone());
+        let comparison = compare(expected, &ebb.run(&task)?, self.unit);
+        if !comparison.differences.is_empty() {
+            self.progress.suspend(|| {
+                println!("{}:", task.name);
+                for difference in &comparison.differences {
+                    println!("    {difference}");
+                }
             });
+        }
+        self.progress.inc(1);
+        Ok(Judged { task, comparison })
+    }
+
+    /// Runs tasks on the reference only.
+    fn show_each(&self, reference: &mut dyn System, tasks: Vec<(usize, Task)>) -> Result<Vec<(usize, Judged)>> {
+        let show = |(number, task): (usize, Task)| {
+            let expected = reference.run(&task)?;
+            let comparison = show(self.progress, reference.name(), &task, &expected);
+            self.progress.inc(1);
+            Ok((number, Judged { task, comparison }))
+        };
+        tasks.into_iter().map(show).collect()
+    }
+
+    /// Runs tasks on the reference and on as many machines as there are.
+    fn side_by_side(
+        &self,
+        reference: &mut dyn System,
+        machines: &mut [Box<dyn System + Send>],
+        tasks: Vec<(usize, Task)>,
+    ) -> Result<Vec<(usize, Judged)>> {
+        let (sender, receiver) = sync_channel::<(usize, Task, Outcome)>(AHEAD);
+        // Nothing is in it once a machine could not be had.
+        let receiver = Mutex::new(Some(receiver));
+        let queue = || receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = || queue().as_ref()?.recv().ok();
+        let work = |ebb: &mut (dyn System + Send)| {
+            let mut judged = Vec::new();
+            while let Some((number, task, expected)) = next() {
+                let one = self.judge(ebb, task, &expected).inspect_err(|_| drop(queue().take()))?;
+                judged.push((number, one));
+            }
+            Ok::<_, anyhow::Error>(judged)
+        };
+        thread::scope(|scope| {
+            let workers: Vec<_> = machines.iter_mut().map(|ebb| scope.spawn(|| work(&mut **ebb))).collect();
+            let tell = |(number, task): (usize, Task)| -> Result<bool> {
+                let expected = reference.run(&task)?;
+                // Nobody takes it if a machine could not be had, and that one says why.
+                Ok(sender.send((number, task, expected)).is_ok())
+            };
+            let told = tasks.into_iter().map(tell).find(|told| !matches!(told, Ok(true)));
             drop(sender);
             let mut all = Vec::new();
             for worker in workers {
                 all.extend(worker.join().unwrap_or_else(|panic| resume_unwind(panic))?);
             }
-            told.map(|()| all)
-        })?;
-        numbered.sort_by_key(|(number, _)| *number);
-        judged.extend(numbered.into_iter().map(|(_, judged)| judged));
-    }
-    progress.finish_and_clear();
-    Ok(judged)
-}
-
-/// A task by its number, and what the reference did.
-type Expected = (usize, Task, Outcome);
-
-/// What Ebb's machines share.
-struct Judging<'a> {
-    /// The tasks that the reference is through with; `None` once a machine could not be had.
-    expected: Mutex<Option<Receiver<Expected>>>,
-    progress: &'a ProgressBar,
-    unit: Unit,
-}
-
-impl Judging<'_> {
-    /// Runs tasks on a machine until there are no more.
-    fn run(&self, mut ebb: Box<dyn System + Send>) -> Result<Vec<(usize, Judged)>> {
-        let mut judged = Vec::new();
-        while let Some((number, task, expected)) = self.next() {
-            self.progress.set_message(task.name.clone());
-            let outcome = ebb.run(&task).inspect_err(|_| drop(self.queue().take()))?;
-            let comparison = compare(&expected, &outcome, self.unit);
-            if !comparison.differences.is_empty() {
-                self.progress.suspend(|| {
-                    println!("{}:", task.name);
-                    for difference in &comparison.differences {
-                        println!("    {difference}");
-                    }
-                });
-            }
-            judged.push((number, Judged { task, comparison }));
-            self.progress.inc(1);
-        }
-        Ok(judged)
-    }
-
-    fn next(&self) -> Option<Expected> {
-        self.queue().as_ref()?.recv().ok()
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Option<Receiver<Expected>>> {
-        self.expected.lock().unwrap_or_else(PoisonError::into_inner)
+            told.unwrap_or(Ok(true)).map(|_| all)
+        })
     }
 }
 

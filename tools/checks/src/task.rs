@@ -17,6 +17,13 @@ pub struct Task {
     pub limit: Duration,
 }
 
+impl Task {
+    /// Whether its threads wait for each other all the time, so that it takes very long where others take its cores.
+    pub fn wants_all_cores(&self) -> bool {
+        self.name.starts_with("across_cores/")
+    }
+}
+
 /// What a task runs.
 #[derive(Debug, Clone)]
 pub enum Action {
