@@ -99,14 +99,24 @@ static void segments(int amount)
     }
 }
 
-// Each is to get something back.
+// Each is to get something back; of some workloads, all semaphores of each set.
 static void semaphores(int amount)
 {
+    enum { AT_ONCE = 500 };
+    int all = once_in(3);
     for (int i = 0; i < amount; i++) {
         int many = any(4) ? 1 + any(10) : 1 + any(2000), set = semget(IPC_PRIVATE, many, 0600);
-        struct sembuf up = { any(many), 1 + any(3), SEM_UNDO };
-        if (set < 0 || semop(set, &up, 1) < 0)
+        int first = all ? 0 : any(many), end = all ? many : first + 1;
+        if (set < 0)
             return;
+        while (first < end) {
+            struct sembuf up[AT_ONCE];
+            int count = 0;
+            for (; count < AT_ONCE && first < end; first++)
+                up[count++] = (struct sembuf){ first, 1 + any(3), SEM_UNDO };
+            if (semop(set, up, count) < 0)
+                return;
+        }
     }
 }
 

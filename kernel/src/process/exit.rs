@@ -7,7 +7,9 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, StrongRc, TempRc};
 
 use super::thread_group::{CHILDREN_AT_A_TIME, Notable};
-use super::{Continuation, Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, Thread, freezer, session, stop};
+use super::{
+    Continuation, Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, Thread, freezer, semaphores, session, stop,
+};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext, Leaving};
@@ -70,14 +72,18 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     release_futexes_async(cx, me);
     let Ok(held) = let_go(me, cx) else { return };
     sched::work_at_ends(tasks::current(cx));
+    // In Linux's order: who sees the end of a pipe finds segments detached and semaphores given back.
+    if let Some(space) = held.space {
+        AddressSpace::give_up_async(space, cx);
+    }
+    if held.was_last {
+        semaphores::undo_at_end_async(cx, me);
+    }
     // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.
     if let Some(files) = held.files {
         let process = &me.process;
         let is_killed = |cx: &Cx| process.upgrade(cx).is_ok_and(|process| process.was_told(cx));
         FileTable::leave_async(cx, files, |cx| if is_killed(cx) { Leaving::InKill } else { Leaving::InOrder });
-    }
-    if let Some(space) = held.space {
-        AddressSpace::give_up_async(space, cx);
     }
     if let Some(fs) = held.fs {
         fs.end_unseen_if(FsContext::end_is_unseen);
@@ -102,9 +108,6 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
         if let Ok(process) = me.process(cx) {
             begin_end_of_process(&process, cx);
         }
-        while me.process(cx).is_ok_and(|process| process.undo_next(cx)) {
-            sched::pause_in_end_async(cx);
-        }
         if me.process(cx).is_ok_and(|process| !process.close_children(cx)) {
             give_children_away_async(cx, me);
         }
@@ -128,6 +131,8 @@ fn is_to_tell_others(process: &Process, cx: &Cx) -> bool {
 /// What a thread had shares in.
 struct Held {
     tid: u32,
+    /// It was the last thread of its process that had not left it.
+    was_last: bool,
     space: Option<StrongRc<AddressSpace>>,
     files: Option<StrongRc<FileTable>>,
     fs: Option<StrongRc<FsContext>>,
@@ -142,7 +147,8 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     if thread.tid() == process.pid {
         process.leader_status.store(thread.exit_status.load(Ordering::Relaxed), Ordering::Relaxed);
     }
-    if process.remove_thread(&thread, cx) == 0 {
+    let was_last = process.remove_thread(&thread, cx) == 0;
+    if was_last {
         process.begin_exit(process.leader_status.load(Ordering::Relaxed));
         let peak = me.space(cx).map_or(0, |space| space.peak_resident_pages() as u64 * 4);
         process.usage.lock(cx).max_resident = peak;
@@ -157,7 +163,7 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     let space = thread.space.lock(cx).take();
     let files = thread.files.lock(cx).take();
     let fs = thread.fs.lock(cx).take();
-    Ok(Held { tid: thread.tid(), space, files, fs })
+    Ok(Held { tid: thread.tid(), was_last, space, files, fs })
 }
 
 /// Whether the calling thread has a word to clear for others, who see its memory.

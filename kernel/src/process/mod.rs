@@ -56,6 +56,7 @@ pub use pidfd::PidFd;
 pub use rlimit::{Limit, Limits};
 pub use rseq::{RseqRegistration, abort_sequence_async};
 pub use rusage::{RUsage, Usage};
+pub use semaphores::{note_undo, undo_now_async};
 pub use session::{
     Session, create_session, group_members, group_session, is_orphaned, next_member, session, session_of_terminal,
     set_group,

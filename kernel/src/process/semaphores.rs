@@ -8,12 +8,15 @@ use frame::Cx;
 use refs::{NoSuspend, SpinLock, WeakRc};
 
 use super::Process;
+use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::ipc::sem::Set;
+use crate::ipc::sem::{self, Begun, Set};
 use crate::reclaim::Held;
+use crate::sched;
+use crate::step::{Caller, Interruption, TimeSlice};
 
-/// So many semaphores are looked at for what one [`Held::Timer`] costs.
-const SEMAPHORES_EACH: usize = 512;
+/// So many semaphores are looked at and given something for what one [`Held::Timer`] costs.
+const SEMAPHORES_EACH: usize = 80;
 
 /// The sets of a process. Of those that are gone it keeps no more names than there are others.
 #[derive(Default)]
@@ -26,40 +29,132 @@ struct Undo {
     charged: u32,
 }
 
+/// How far it is given back.
+#[derive(Default)]
+struct Undoing {
+    current: Option<(Undo, Option<Begun>)>,
+    /// What was charged for those that are done.
+    charged: u32,
+}
+
+/// So many names are looked at for sets that are gone before interrupts are let in.
+const LOOKED_AT_ONCE: usize = 2048;
+
+/// A set is to get something back when the calling process ends.
+///
+/// # Errors
+/// ENOMEM: there is none, or the budget of its group has no room. EIDRM.
+#[cfg_attr(false, ebb_lint::never_suspends)]
+pub fn note_undo(cx: &mut Cx, me: &Current, set: WeakRc<Set>) -> Result<()> {
+    let len = set.upgrade(cx).map_err(|_| Errno::EIDRM)?.len;
+    let undo = Undo { set, charged: 1 + (len / SEMAPHORES_EACH) as u32 };
+    if me.process(cx)?.has_no_room(cx) {
+        forget_gone(cx, me)?;
+        me.process(cx)?.make_room(cx)?;
+    }
+    if me.process(cx)?.hold(Held::Timer, undo.charged, cx).is_err() {
+        // Sets that are gone are charged for until they are forgotten.
+        forget_gone(cx, me)?;
+        me.process(cx)?.hold(Held::Timer, undo.charged, cx)?;
+    }
+    let process = me.process(cx)?;
+    let charged = undo.charged;
+    let outcome = process.name_set(undo, cx);
+    if !matches!(outcome, Ok(true)) {
+        process.let_go(Held::Timer, charged, cx);
+    }
+    outcome.map(|_| ())
+}
+
+#[cfg_attr(false, ebb_lint::never_suspends)]
+fn forget_gone(cx: &mut Cx, me: &Current) -> Result<()> {
+    let mut at = 0;
+    while me.process(cx)?.forget_some_gone(&mut at, cx) {
+        frame::irq::poll(cx);
+    }
+    Ok(())
+}
+
 impl Process {
-    /// A set is to get something back when the process ends.
-    ///
-    /// # Errors
-    /// ENOMEM: there is none, or the budget of its group has no room.
-    pub fn undo_at_end(&self, name: WeakRc<Set>, cx: &Cx) -> Result<()> {
-        let set = name.upgrade(cx).map_err(|_| Errno::EIDRM)?;
-        let charged = 1 + (set.len / SEMAPHORES_EACH) as u32;
-        self.hold(Held::Timer, charged, cx)?;
-        let mut undos = self.undos.0.lock(cx);
-        let mut gone = 0;
-        if undos.len() == undos.capacity() {
-            undos.retain(|undo| {
-                gone += if undo.set.is_gone() { undo.charged } else { 0 };
-                !undo.set.is_gone()
-            });
-        }
-        let has_room = undos.try_reserve(1).is_ok();
-        if has_room {
-            undos.push(Undo { set: name, charged });
-        } else {
-            gone += charged;
-        }
-        drop(undos);
-        self.let_go(Held::Timer, gone, cx);
-        if has_room { Ok(()) } else { Err(Errno::ENOMEM) }
+    /// Whether one more name has no room.
+    fn has_no_room(&self, cx: &Cx) -> bool {
+        let undos = self.undos.0.lock(cx);
+        undos.len() == undos.capacity()
     }
 
-    /// It has ended: one of the sets gets back what it is to get; whether there are more. (What was charged goes with the process.)
-    pub(super) fn undo_next(&self, cx: &impl NoSuspend) -> bool {
-        let Some(Undo { set, .. }) = self.undos.0.lock(cx).pop() else { return false };
-        if let Ok(set) = set.upgrade(cx) {
-            set.undo(self.pid, cx);
-        }
-        true
+    /// Makes room for so many more that those that are gone are not looked for again soon.
+    fn make_room(&self, cx: &Cx) -> Result<()> {
+        let mut undos = self.undos.0.lock(cx);
+        let most = undos.capacity() / 2;
+        let more = if undos.len() >= most { undos.len() + 1 } else { 1 };
+        undos.try_reserve(more).map_err(|_| Errno::ENOMEM)
     }
+
+    /// Enters a set, unless another thread has.
+    fn name_set(&self, undo: Undo, cx: &Cx) -> Result<bool> {
+        let set = undo.set.upgrade(cx).map_err(|_| Errno::EIDRM)?;
+        let mut undos = self.undos.0.lock(cx);
+        undos.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        // Locked all the while, so that the room stays, and a set is named if and only if it has room for what is to be undone.
+        let is_new = set.begin_undo(self.pid, cx)?;
+        if is_new {
+            undos.push(undo);
+        }
+        Ok(is_new)
+    }
+
+    /// Forgets some of those sets that are gone, from a place on; whether there may be more.
+    fn forget_some_gone(&self, at: &mut usize, cx: &Cx) -> bool {
+        let mut gone = 0;
+        let mut undos = self.undos.0.lock(cx);
+        for _ in 0..LOOKED_AT_ONCE {
+            match undos.get(*at) {
+                None => break,
+                Some(undo) if undo.set.is_gone() => gone += undos.swap_remove(*at).charged,
+                Some(_) => *at += 1,
+            }
+        }
+        let has_more = *at < undos.len();
+        drop(undos);
+        self.let_go(Held::Timer, gone, cx);
+        has_more
+    }
+
+    /// Some sets get back what they are to get; whether there is more to do.
+    fn undo_some(&self, undoing: &mut Undoing, cx: &impl NoSuspend) -> bool {
+        let mut time_slice = TimeSlice::of_end();
+        loop {
+            let next = || self.undos.0.lock(cx).pop().map(|undo| (undo, None));
+            let Some((undo, mut begun)) = undoing.current.take().or_else(next) else { return false };
+            if sem::undo(undo.set, &mut begun, self.pid, &mut time_slice, cx).is_err() {
+                undoing.current = Some((undo, begun));
+                return true;
+            }
+            undoing.charged += undo.charged;
+            if time_slice.is_over() {
+                return true;
+            }
+        }
+    }
+}
+
+/// The process has no other threads any more: sets get back what they are to get at its end. (What was charged goes with the process.)
+pub(super) fn undo_at_end_async(cx: &mut Cx, me: &Current) {
+    let mut undoing = Undoing::default();
+    while me.process(cx).is_ok_and(|process| process.undo_some(&mut undoing, cx)) {
+        sched::pause_in_end_async(cx);
+    }
+}
+
+/// The sets get it back now: unshare(2) with CLONE_SYSVSEM. Where other threads share it, it stays theirs.
+pub fn undo_now_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
+    if me.process(cx)?.unfinished_threads() > 1 {
+        return Ok(());
+    }
+    let mut undoing = Undoing::default();
+    while me.process(cx)?.undo_some(&mut undoing, cx) {
+        me.pause_async(cx, Interruption::Never)?;
+    }
+    me.process(cx)?.let_go(Held::Timer, undoing.charged, cx);
+    Ok(())
 }

@@ -54,7 +54,7 @@ pub const CALLS: &[Entry] = &[
     Entry::partial(
         abi::__NR_unshare,
         "unshare",
-        Call::Async(|cx, me, args| unshare(cx, me, args)),
+        Call::Async(unshare_async),
         "only CLONE_FILES, CLONE_FS and CLONE_SYSVSEM",
     ),
     Entry::partial(abi::__NR_arch_prctl, "arch_prctl", Call::Async(arch_prctl_async), "CPUID faulting, shadow stacks"),
@@ -446,8 +446,13 @@ fn rseq_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     .map(|()| 0)
 }
 
-fn unshare(cx: &Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    process::unshare(me, args.int(0) as u32, cx).map(|()| 0)
+fn unshare_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let flags = args.int(0) as u32;
+    process::unshare(me, flags, cx)?;
+    if flags & abi::CLONE_SYSVSEM != 0 {
+        process::undo_now_async(cx, me)?;
+    }
+    Ok(0)
 }
 
 fn arch_prctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {

@@ -8,11 +8,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::super::{Args, Call, Entry};
 use super::{IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, IpcPerm, asked, pid, who};
+use crate::credentials::Credentials;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::ipc::READ;
-use crate::ipc::sem::{self, MOST, MOST_AT_ONCE, MOST_IN_ALL, MOST_IN_SET, Operation, Operations, SETS, Set};
-use crate::step::{Patience, Step, complete_async};
+use crate::ipc::sem::{self, Begun, MOST, MOST_AT_ONCE, MOST_IN_ALL, MOST_IN_SET, Operation, Operations, SETS, Set};
+use crate::process;
+use crate::step::{Patience, Step, complete_async, complete_in_turn_async};
 use crate::time::clock::TimeSpec;
 use crate::user_memory::UserIn;
 
@@ -22,7 +24,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_semget, "semget", Call::Step(semget)),
     Entry::new(abi::__NR_semop, "semop", Call::Async(semop_async)),
     Entry::new(abi::__NR_semtimedop, "semtimedop", Call::Async(semtimedop_async)),
-    Entry::new(abi::__NR_semctl, "semctl", Call::Step(semctl)),
+    Entry::new(abi::__NR_semctl, "semctl", Call::Async(semctl_async)),
 ];
 
 /// Of semop(2).
@@ -38,6 +40,9 @@ const SETALL: i32 = 17;
 const SEM_STAT: i32 = 18;
 const SEM_INFO: i32 = 19;
 const SEM_STAT_ANY: i32 = 20;
+
+/// So many values are checked before interrupts are let in.
+const VALUES_AT_ONCE: usize = 8192;
 
 /// `struct sembuf`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -83,37 +88,40 @@ fn semget(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn semop_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    operate_async(cx, me, args, Patience::Forever)
+    operate_async(cx, me, args, None)
 }
 
 fn semtimedop_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let patience = match args.input::<TimeSpec>(3).non_null() {
-        Some(time) => Patience::Until(frame::time::now().saturating_add(me.read_async(cx, time)?.nanoseconds()?)),
-        None => Patience::Forever,
+    let time = match args.input::<TimeSpec>(3).non_null() {
+        Some(time) => Some(me.read_async(cx, time)?),
+        None => None,
     };
-    operate_async(cx, me, args, patience)
+    operate_async(cx, me, args, time)
 }
 
-fn operate_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) -> Result<usize> {
+fn operate_async(cx: &mut Cx, me: &mut Current, args: &Args, time: Option<TimeSpec>) -> Result<usize> {
     let (id, count) = (args.int(0), args.int(2) as u32 as u64);
-    if count == 0 || id < 0 {
-        return Err(Errno::EINVAL);
-    }
     if count > MOST_AT_ONCE.get() {
         return Err(Errno::E2BIG);
     }
     let all = read_async(cx, me, args.input::<SemBuf>(1), count as usize)?;
+    if count == 0 || id < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let patience = match time {
+        Some(time) => Patience::Until(frame::time::now().saturating_add(time.nanoseconds()?)),
+        None => Patience::Forever,
+    };
     let by = pid(me, cx)?;
     let mut operations = Operations::new(id, all, by, cx)?;
-    operations.check(&who(me, cx)?, cx)?;
+    let who = who(me, cx)?;
+    operations.check(&who, cx)?;
     if let Some(set) = operations.begins_undo(cx) {
         crate::memory::admit()?;
-        me.process(cx)?.undo_at_end(set, cx)?;
-        operations.begin_undo(cx)?;
+        process::note_undo(cx, me, set)?;
     }
-    let outcome = complete_async(cx, me, patience, |cx, _, waker| operations.step(waker, cx));
-    operations.end(cx);
-    outcome.map(|()| 0).map_err(|error| match error {
+    let outcome = complete_async(cx, me, patience, |cx, _, waker| operations.step(&who, waker, cx));
+    operations.end(outcome, cx).map(|()| 0).map_err(|error| match error {
         Errno::ETIMEDOUT => Errno::EAGAIN,
         // A semop(2) is never begun again.
         Errno::RESTART_SYS => Errno::EINTR,
@@ -130,24 +138,63 @@ fn read_async(cx: &mut Cx, me: &mut Current, from: UserIn<SemBuf>, count: usize)
     Ok(raw.iter().map(of_raw).collect())
 }
 
-fn semctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn semctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let (id, number, command) = (args.int(0), args.int(1), args.int(2));
     if id < 0 {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL);
     }
-    let memory = me.memory(cx)?;
     let who = who(me, cx)?;
+    let by = pid(me, cx)?;
     match command {
-        IPC_RMID => sem::remove(id, &who, cx)?,
+        IPC_RMID => {
+            let removed = complete_in_turn_async(cx, me, |cx, _, _| sem::remove(id, &who, cx))?;
+            complete_in_turn_async(cx, me, |cx, _, _| removed.step(cx))?;
+        }
+        SETVAL => {
+            let set = |cx: &Cx, _: &Current, _| sem::set_value(id, number, args.int(3), by, &who, cx);
+            let begun = complete_in_turn_async(cx, me, set)?;
+            finish_async(cx, me, begun)?;
+        }
+        SETALL => {
+            let (set, mut values) = complete_in_turn_async(cx, me, |cx, me, _| {
+                let set = SETS.find(id, cx)?;
+                set.check_write(&who, cx)?;
+                Ok((set.downgrade(), me.memory(cx)?.read_slice(args.input::<u16>(3).slice(set.len))?))
+            })?;
+            for some in values.chunks(VALUES_AT_ONCE) {
+                sem::check_values(some)?;
+                frame::irq::poll(cx);
+            }
+            let begun = complete_in_turn_async(cx, me, |cx, _, _| sem::set_all(set, &mut values, by, cx))?;
+            finish_async(cx, me, begun)?;
+        }
+        _ => return complete_in_turn_async(cx, me, |cx, me, _| ask(cx, me, args, &who)),
+    }
+    Ok(0)
+}
+
+/// Lets on who can go on after a change.
+fn finish_async(cx: &mut Cx, me: &mut Current, begun: Option<Begun>) -> Result<()> {
+    match begun {
+        Some(begun) => complete_in_turn_async(cx, me, |cx, _, _| begun.step(cx)),
+        None => Ok(()),
+    }
+}
+
+/// What semctl(2) does in one step.
+fn ask(cx: &Cx, me: &Current, args: &Args, who: &Credentials) -> Step<usize> {
+    let (id, number, command) = (args.int(0), args.int(1), args.int(2));
+    let memory = me.memory(cx)?;
+    match command {
         IPC_SET => {
             let new = memory.read(args.input::<SemIdDs>(3))?;
-            SETS.find(id, cx)?.set(new.permissions.owner()?, &who, cx)?;
+            SETS.find(id, cx)?.set(new.permissions.owner()?, who, cx)?;
         }
         IPC_STAT | SEM_STAT | SEM_STAT_ANY => {
             let (id, set, result) = asked::<Set>(id, command, cx)?;
             let (permissions, past) = set.status(cx);
             if command != SEM_STAT_ANY {
-                permissions.check(READ, &who)?;
+                permissions.check(READ, who)?;
             }
             let answer = SemIdDs {
                 permissions: IpcPerm::new(id, &permissions),
@@ -183,21 +230,11 @@ fn semctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             return Ok(SETS.last_place(cx) as usize);
         }
         GETALL => {
-            let values = SETS.find(id, cx)?.values(&who, cx)?;
+            let values = SETS.find(id, cx)?.values(who, cx)?;
             memory.write_slice(args.output::<u16>(3).slice(values.len()), &values)?;
         }
-        SETALL => {
-            let set = SETS.find(id, cx)?;
-            set.check_write(&who, cx)?;
-            let values = memory.read_slice(args.input::<u16>(3).slice(set.len))?;
-            let mut wide = Vec::new();
-            wide.try_reserve_exact(values.len()).map_err(|_| Errno::ENOMEM)?;
-            wide.extend(values.iter().map(|value| i32::from(*value)));
-            set.set_values(0, &wide, pid(me, cx)?, &who, cx)?;
-        }
-        SETVAL => SETS.find(id, cx)?.set_values(number, &[args.int(3)], pid(me, cx)?, &who, cx)?,
         GETVAL | GETPID | GETNCNT | GETZCNT => {
-            let semaphore = SETS.find(id, cx)?.semaphore(number, &who, cx)?;
+            let semaphore = SETS.find(id, cx)?.semaphore(number, who, cx)?;
             let value = match command {
                 GETVAL => semaphore.value.into(),
                 GETPID => semaphore.last,
