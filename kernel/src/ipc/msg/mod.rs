@@ -151,7 +151,7 @@ impl Sending {
         queue.permissions.lock(cx).check(WRITE, who)?;
         let mut time_slice = TimeSlice::default();
         while let Some(message) = &self.message {
-            let bytes = message.text.len();
+            let bytes = message.text.bytes();
             let mut state = queue.state.lock(cx);
             let State { messages, receivers, status, is_removed } = &mut *state;
             if *is_removed {
@@ -242,7 +242,7 @@ impl Receiving {
             }
             return Err(Stop::Block);
         };
-        let len = messages.get(number).map_or(0, |message| message.text.len());
+        let len = messages.get(number).map_or(0, |message| message.text.bytes());
         if self.most.is_some_and(|most| len > most) {
             return Err(Errno::E2BIG.into());
         }

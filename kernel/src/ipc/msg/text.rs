@@ -23,7 +23,7 @@ pub struct Text {
 
 impl Text {
     /// How many bytes it has.
-    pub fn len(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.len
     }
 
@@ -99,14 +99,14 @@ mod tests {
         let whole = 2 * PIECE + 5;
         let mut text = Text::default();
         let mut next = 0;
-        while text.len() < whole {
+        while text.bytes() < whole {
             let room = text.room(whole).unwrap();
             let count = room.len().min(1000);
             room[..count].fill(next);
             next += 1;
             text.filled(count);
         }
-        assert_eq!(text.len(), whole);
+        assert_eq!(text.bytes(), whole);
         assert!(text.room(whole).unwrap().is_empty());
         assert_eq!(text.from(0).len(), PIECE);
         assert_eq!((text.from(999)[0], text.from(1000)[0]), (0, 1));

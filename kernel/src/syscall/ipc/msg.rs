@@ -94,13 +94,13 @@ fn read_text_async(cx: &mut Cx, me: &mut Current, from: UserIn<u8>, len: usize) 
     complete_async(cx, me, Patience::Forever, |cx, me, _| {
         let memory = me.memory(cx)?;
         let mut time_slice = TimeSlice::default();
-        while text.len() < len {
-            let from = from.add(text.len());
+        while text.bytes() < len {
+            let from = from.add(text.bytes());
             let room = text.room(len)?;
             let count = room.len().min(left_in_page(from.address()));
             memory.read_into(from.slice(count), &mut room[..count])?;
             text.filled(count);
-            if text.len() < len && time_slice.is_over() {
+            if text.bytes() < len && time_slice.is_over() {
                 return Err(Stop::Pause(Interruption::KillOnly));
             }
         }
@@ -177,12 +177,12 @@ fn msgrcv_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         Errno::EAGAIN => Errno::ENOMSG,
         error => restarted_without_handler(error),
     })?;
-    if message.text.len() > longest {
+    if message.text.bytes() > longest {
         return Err(Errno::EINVAL);
     }
     // Whoever has no memory for it has lost it, as on Linux.
     me.write_async(cx, args.output::<i64>(1), &message.kind)?;
-    let len = message.text.len().min(room);
+    let len = message.text.bytes().min(room);
     write_text_async(cx, me, args.output::<u8>(1).add(TEXT), &message.text, len)?;
     Ok(len)
 }
