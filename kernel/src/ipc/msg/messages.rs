@@ -11,7 +11,7 @@ use crate::pieces::Pieces;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// So many messages are looked at before the time is.
-const LOOKED_AT: usize = 1024;
+const LOOKED_AT: usize = 256;
 
 /// So many are freed at a time.
 const FREED_AT_ONCE: usize = 16;
