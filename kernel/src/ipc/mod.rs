@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | here | who may use an object, and [`Table`]: the objects of one kind by id and by key |
+//! | here | who may use an object, and [`Objects`]: the objects of one kind by id and by key |
 //! | `shm` | segments of shared memory |
 //! | `sem` | sets of semaphores, and what the end of a process gives back to them (SEM_UNDO) |
 //! | `msg` | queues of messages |
@@ -115,7 +115,7 @@ pub trait Object: Send + Sync + 'static {
     fn permissions(&self) -> &SpinLock<Permissions>;
 
     /// Its table.
-    fn table() -> &'static Table<Self>
+    fn table() -> &'static Objects<Self>
     where
         Self: Sized;
 
@@ -132,7 +132,7 @@ pub trait Object: Send + Sync + 'static {
 }
 
 /// The objects of a kind.
-pub struct Table<T: Object> {
+pub struct Objects<T: Object> {
     state: SpinLock<State<T>>,
     /// So many there may be.
     pub most: Tunable,
@@ -162,10 +162,10 @@ fn place_of(id: i32) -> Option<u32> {
     Some(u32::try_from(id).ok()? % MOST as u32)
 }
 
-impl<T: Object> Table<T> {
+impl<T: Object> Objects<T> {
     const fn new(most: u64) -> Self {
         let state = State { entries: BTreeMap::new(), keys: BTreeMap::new(), left: 0, last: None, sequence: 0 };
-        Table { state: SpinLock::new(state), most: Tunable::new(most, 0..=MOST) }
+        Objects { state: SpinLock::new(state), most: Tunable::new(most, 0..=MOST) }
     }
 
     /// The id of the object of a key, as a `get` call finds it: `check` is asked of one that is there, `make` makes one.
@@ -259,8 +259,8 @@ impl<T: Object> Table<T> {
     ///
     /// # Errors
     /// EIDRM: somebody else has.
-    fn remove(&self, id: i32, stays: bool, cx: &Cx) -> Result<StrongRc<T>> {
-        self.take_out(id, cx, |_| stays)
+    fn remove(&self, id: i32, cx: &Cx) -> Result<StrongRc<T>> {
+        self.take_out(id, cx, |_| false)
     }
 
     /// Takes an object out; the caller drops what it owned, with nothing locked. `stays` says whether others own it as well: it can be found by its id as long as they do.

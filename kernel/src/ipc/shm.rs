@@ -8,7 +8,7 @@ use frame::Cx;
 use frame::mm::PAGE_SIZE;
 use refs::{SpinLock, StrongRc, TempRc};
 
-use super::{Object, Permissions, Table, now};
+use super::{Object, Objects, Permissions, now};
 use crate::credentials::{Capability, Credentials};
 use crate::error::{Errno, Result};
 use crate::memory::overcommit::Privilege;
@@ -16,7 +16,7 @@ use crate::memory::{BackingObject, Pages, SharedMemory};
 use crate::sysctl::Tunable;
 
 /// All segments; `/proc/sys/kernel/shmmni`.
-pub static SEGMENTS: Table<Segment> = Table::new(4096);
+pub static SEGMENTS: Objects<Segment> = Objects::new(4096);
 /// A segment has at most so many bytes: `/proc/sys/kernel/shmmax`. (Linux's: all that can be counted, but for what would overflow.)
 pub static MOST_BYTES: Tunable = Tunable::new(u64::MAX - (1 << 24), 0..=u64::MAX);
 /// All segments together have at most so many pages: `/proc/sys/kernel/shmall`.
@@ -76,7 +76,7 @@ impl Object for Segment {
         &self.permissions
     }
 
-    fn table() -> &'static Table<Self> {
+    fn table() -> &'static Objects<Self> {
         &SEGMENTS
     }
 }
@@ -179,7 +179,7 @@ pub fn status(segment: &TempRc<'_, Segment>, cx: &Cx) -> Status {
 /// The segment of a key, or a new one: shmget(2). `by`: the calling process.
 ///
 /// # Errors
-/// Those of [`Table::get`]; EINVAL: a bad size; ENOMEM.
+/// Those of [`Objects::get`]; EINVAL: a bad size; ENOMEM.
 pub fn get(
     (key, flags): (i32, u32),
     bytes: usize,

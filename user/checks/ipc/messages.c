@@ -91,7 +91,7 @@ int main(void)
     CHECK("type-negative", put(-1, "x", 0));
     static struct message large = { .kind = 1 };
     CHECK("longest", msgsnd(queue, &large, 8192, 0));
-    CHECK("too-large", msgsnd(queue, &large, 8193, 0));
+    CHECK("too-large", msgsnd(queue, &large, 8193, IPC_NOWAIT));
     CHECK("negative-size", syscall(SYS_msgrcv, queue, &large, -1L, 0, IPC_NOWAIT));
     CHECK("bad-pointer", syscall(SYS_msgsnd, queue, BAD_POINTER, 1, 0));
     CHECK("again", msgsnd(queue, &large, 8192, 0));

@@ -14,6 +14,7 @@ use crate::net::inet::ports::{FIRST_UNPRIVILEGED, ephemeral, set_ephemeral};
 use crate::net::inet::settings::{KEEP_COUNT_DEFAULT, KEEP_IDLE, KEEP_INTERVAL, SYN_COOKIES};
 use crate::net::inet::tcp::time_wait;
 use crate::net::{SOMAXCONN, inet, interface};
+use crate::sysctl;
 
 /// A file with a number, which nobody changes.
 macro_rules! fixed {
@@ -59,13 +60,10 @@ macro_rules! only {
 /// The numbers that a program wrote which may change the network.
 ///
 /// # Errors
-/// EPERM; EINVAL: they are none, or more or fewer.
-fn told<T: core::str::FromStr, const N: usize>(bytes: &[u8], me: &Current, cx: &Cx) -> Result<[T; N]> {
+/// EPERM; EINVAL: they are none, or fewer.
+fn told<T: TryFrom<i128>, const N: usize>(bytes: &[u8], me: &Current, cx: &Cx) -> Result<[T; N]> {
     me.require(Capability::NetAdmin, cx)?;
-    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
-    let words = text.split(|letter: char| letter.is_ascii_whitespace() || letter == '\0');
-    let numbers = words.filter(|word| !word.is_empty()).map(|word| word.parse().map_err(|_| Errno::EINVAL));
-    let numbers: alloc::vec::Vec<T> = numbers.collect::<Result<_>>()?;
+    let numbers: alloc::vec::Vec<T> = sysctl::words(bytes).take(N).map(sysctl::number).collect::<Result<_>>()?;
     numbers.try_into().map_err(|_| Errno::EINVAL)
 }
 

@@ -1,7 +1,5 @@
 //! `/proc/sys`: what can be set, and what programs ask for before they rely on it.
 
-use core::str::FromStr;
-
 use frame::Cx;
 
 use super::text::Text;
@@ -19,7 +17,7 @@ use crate::process::core_dump;
 use crate::process::exec::RANDOMIZE_VA_SPACE;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 use crate::sysctl::Tunable;
-use crate::{log, pipe, process, utsname};
+use crate::{log, pipe, process, sysctl, utsname};
 
 /// `/proc/sys`.
 pub const ENTRIES: &[Entry] = &[
@@ -70,6 +68,16 @@ const KERNEL: &[Entry] = &[
     tunable!("msgmax", msg::MOST_BYTES),
     tunable!("msgmnb", msg::MOST_IN_QUEUE),
     tunable!("msgmni", msg::QUEUES.most),
+    // It does nothing any more, on Linux either.
+    setting(
+        "auto_msgmni",
+        |text, _, _, _| number(text, 0),
+        |bytes, _, me, cx| if told_number::<u8>(bytes, me, cx)? <= 1 { Ok(()) } else { Err(Errno::EINVAL) },
+    ),
+    // No id is asked for: those of checkpoint/restore are not there.
+    text("sem_next_id", |text, _, _, _| line(text, "-1")),
+    text("msg_next_id", |text, _, _, _| line(text, "-1")),
+    text("shm_next_id", |text, _, _, _| line(text, "-1")),
     text("tainted", |text, _, _, _| number(text, 0)),
     directory("random", RANDOM),
     directory("pty", &[text("max", |text, _, _, _| number(text, 4096)), text("nr", ptys)]),
@@ -236,10 +244,9 @@ fn domain_name(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Res
 }
 
 /// The number that a privileged program wrote.
-fn told_number<T: FromStr>(bytes: &[u8], me: &Current, cx: &Cx) -> Result<T> {
+fn told_number<T: TryFrom<i128>>(bytes: &[u8], me: &Current, cx: &Cx) -> Result<T> {
     me.require(Capability::SysAdmin, cx)?;
-    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
-    text.trim_matches(|letter: char| letter.is_ascii_whitespace() || letter == '\0').parse().map_err(|_| Errno::EINVAL)
+    sysctl::number(sysctl::words(bytes).next().unwrap_or_default())
 }
 
 fn change(tunable: &Tunable, bytes: &[u8], me: &Current, cx: &Cx) -> Result<()> {
@@ -254,8 +261,7 @@ fn print_levels(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> R
 
 /// The first number counts; the others stay.
 fn set_print_level(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
-    let first = bytes.split(|byte| byte.is_ascii_whitespace()).find(|word| !word.is_empty());
-    log::set_console_level(told_number(first.unwrap_or_default(), me, cx)?)
+    log::set_console_level(told_number(bytes, me, cx)?)
 }
 
 /// A name that a privileged program wrote.

@@ -1,5 +1,7 @@
 //! `/proc/sysvipc`: the objects of System V IPC, and what there may be of them in `/proc/sys/kernel`.
 
+use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
 use frame::Cx;
 use frame::mm::PAGE_SIZE;
 
@@ -8,7 +10,8 @@ use super::{Entry, Target, text};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::ipc::{Object, Permissions, Table, msg, sem, shm};
+use crate::ipc::{Object, Objects, Permissions, msg, sem, shm};
+use crate::sysctl::{self, Tunable};
 
 /// The files.
 pub const ENTRIES: &[Entry] = &[text("shm", segments), text("sem", sets), text("msg", queues)];
@@ -17,7 +20,7 @@ pub const ENTRIES: &[Entry] = &[text("shm", segments), text("sem", sets), text("
 fn list<T: Object>(
     text: &mut Text,
     header: &str,
-    table: &'static Table<T>,
+    table: &'static Objects<T>,
     cx: &Cx,
     line: impl Fn(&mut Text, i32, &refs::TempRc<'_, T>),
 ) -> Result<()> {
@@ -87,23 +90,45 @@ fn queues(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<(
     })
 }
 
+/// A number of `/proc/sys/kernel/sem`. As on Linux it may be any, and is shown as it was written; what counts is the nearest one that the kernel allows.
+struct Limit {
+    governs: &'static Tunable,
+    /// By how much what was written is more; below 0: less.
+    beyond: AtomicI64,
+}
+
+/// The most in a set, in all sets, at once.
+static LIMITS: [Limit; 3] = [Limit::of(&sem::MOST_IN_SET), Limit::of(&sem::MOST_IN_ALL), Limit::of(&sem::MOST_AT_ONCE)];
+
+impl Limit {
+    const fn of(governs: &'static Tunable) -> Self {
+        Limit { governs, beyond: AtomicI64::new(0) }
+    }
+
+    fn written(&self) -> i64 {
+        self.governs.get() as i64 + self.beyond.load(Relaxed)
+    }
+
+    fn set(&self, value: i32) {
+        self.governs.set_nearest(value.into());
+        self.beyond.store(i64::from(value) - self.governs.get() as i64, Relaxed);
+    }
+}
+
 /// `/proc/sys/kernel/sem`: the most in a set, in all sets, at once, and sets.
 pub fn show_sem(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
-    let [in_set, in_all, at_once, most] = limits().map(|limit| limit.get());
-    text.add(format_args!("{in_set}\t{in_all}\t{at_once}\t{most}\n"));
+    let [in_set, in_all, at_once] = [0, 1, 2].map(|number: usize| LIMITS[number].written());
+    text.add(format_args!("{in_set}\t{in_all}\t{at_once}\t{}\n", sem::SETS.most.get()));
     Ok(())
 }
 
 /// Changes as many of them as are told, in their order.
 pub fn set_sem(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
     me.require(Capability::SysAdmin, cx)?;
-    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
-    for (limit, word) in limits().into_iter().zip(text.split_ascii_whitespace()) {
-        limit.set(word.parse().map_err(|_| Errno::EINVAL)?)?;
+    let mut words = sysctl::words(bytes);
+    for (limit, word) in LIMITS.iter().zip(&mut words) {
+        limit.set(sysctl::number(word)?);
     }
-    Ok(())
-}
-
-fn limits() -> [&'static crate::sysctl::Tunable; 4] {
-    [&sem::MOST_IN_SET, &sem::MOST_IN_ALL, &sem::MOST_AT_ONCE, &sem::SETS.most]
+    let Some(most) = words.next() else { return Ok(()) };
+    sem::SETS.most.set(u64::from(sysctl::number::<i32>(most)?.cast_unsigned())).map_err(|_| Errno::ERANGE)
 }

@@ -24,14 +24,14 @@ use refs::{NoSuspend, SpinGuard, SpinLock, StrongRc, WeakRc};
 pub use self::operations::{MOST, Operation, Semaphore, check_values};
 use self::state::{State, Woken};
 pub use self::waiting::Operations;
-use super::{Object, Permissions, READ, Table, WRITE, now};
+use super::{Object, Objects, Permissions, READ, WRITE, now};
 use crate::credentials::Credentials;
 use crate::error::{Errno, Result};
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 use crate::sysctl::Tunable;
 
 /// All sets; the last number of `/proc/sys/kernel/sem`.
-pub static SETS: Table<Set> = Table::new(32_000);
+pub static SETS: Objects<Set> = Objects::new(32_000);
 /// So many semaphores a set has at most: the first number there.
 pub static MOST_IN_SET: Tunable = Tunable::new(32_000, 0..=65_536);
 /// So many there are at most in all sets: the second number.
@@ -63,7 +63,7 @@ impl Object for Set {
         &self.permissions
     }
 
-    fn table() -> &'static Table<Self> {
+    fn table() -> &'static Objects<Self> {
         &SETS
     }
 }
@@ -71,7 +71,7 @@ impl Object for Set {
 /// The set of a key, or a new one of so many semaphores, all 0: semget(2).
 ///
 /// # Errors
-/// Those of [`Table::get`]; EINVAL: a bad number of semaphores; ENOSPC; ENOMEM.
+/// Those of [`Objects::get`]; EINVAL: a bad number of semaphores; ENOSPC; ENOMEM.
 pub fn get((key, flags): (i32, u32), len: i32, who: &Credentials, cx: &Cx) -> Result<i32> {
     let len = u64::try_from(len).ok().filter(|len| *len <= MOST_IN_SET.get()).ok_or(Errno::EINVAL)? as usize;
     let check = |set: &Set| if len > set.len { Err(Errno::EINVAL) } else { Ok(()) };
@@ -280,7 +280,7 @@ pub fn remove(id: i32, who: &Credentials, cx: &Cx) -> Step<Removed> {
     let set = SETS.find(id, cx)?;
     set.permissions.lock(cx).check_owner(who)?;
     set.settled(&mut TimeSlice::default(), cx)?.is_removed = true;
-    Ok(Removed(SETS.remove(id, false, cx)?))
+    Ok(Removed(SETS.remove(id, cx)?))
 }
 
 impl Removed {

@@ -1,6 +1,9 @@
 //! msgget(2), msgsnd(2), msgrcv(2), msgctl(2).
 
+use alloc::sync::Arc;
+
 use frame::Cx;
+use frame::mm::PAGE_SIZE;
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -9,8 +12,9 @@ use super::{IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, IpcPerm, asked, p
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::ipc::READ;
-use crate::ipc::msg::{self, MOST_BYTES, MOST_IN_QUEUE, Message, QUEUES, Queue, Wanted};
-use crate::step::{Patience, Step, complete_async};
+use crate::ipc::msg::{self, MOST_BYTES, MOST_IN_QUEUE, Message, QUEUES, Queue, Receiving, Sending, Text, Wanted};
+use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
+use crate::user_memory::{UserIn, UserOut};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -69,13 +73,60 @@ fn msgget(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(msg::get((args.int(0), args.int(1) as u32), &who(me, cx)?, cx)? as usize)
 }
 
-/// A call that does not wait if it must not. It is never begun again behind a signal.
+/// A call that does not wait if it must not.
 fn patience(flags: u32) -> Patience {
     if flags & IPC_NOWAIT != 0 { Patience::None } else { Patience::Forever }
 }
 
-fn never_restarted(error: Errno) -> Errno {
-    if error == Errno::RESTART_SYS { Errno::EINTR } else { error }
+/// A wait that a signal ended begins again if no handler ran, whatever SA_RESTART says: see signal(7).
+fn restarted_without_handler(error: Errno) -> Errno {
+    if error == Errno::RESTART_SYS { Errno::RESTART_NO_HANDLER } else { error }
+}
+
+/// So many bytes from an address on lie in its page.
+fn left_in_page(address: usize) -> usize {
+    PAGE_SIZE - address % PAGE_SIZE
+}
+
+/// Reads a text. It goes on where a page was missing, or others had their turn.
+fn read_text_async(cx: &mut Cx, me: &mut Current, from: UserIn<u8>, len: usize) -> Result<Text> {
+    let mut text = Text::default();
+    complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let memory = me.memory(cx)?;
+        let mut time_slice = TimeSlice::default();
+        while text.bytes() < len {
+            let from = from.add(text.bytes());
+            let room = text.room(len)?;
+            let count = room.len().min(left_in_page(from.address()));
+            memory.read_into(from.slice(count), &mut room[..count])?;
+            text.filled(count);
+            if text.bytes() < len && time_slice.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(text)
+}
+
+/// Writes the first `len` bytes of a text, likewise.
+fn write_text_async(cx: &mut Cx, me: &mut Current, to: UserOut<u8>, text: &Text, len: usize) -> Result<()> {
+    let mut written = 0;
+    complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let memory = me.memory(cx)?;
+        let mut time_slice = TimeSlice::default();
+        while written < len {
+            let to = to.add(written);
+            let bytes = text.from(written);
+            let count = bytes.len().min(len - written).min(left_in_page(to.address()));
+            memory.write_slice(to.slice(count), &bytes[..count])?;
+            written += count;
+            if written < len && time_slice.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        Ok(())
+    })
 }
 
 fn msgsnd_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -86,13 +137,12 @@ fn msgsnd_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EINVAL);
     }
     crate::memory::admit()?;
-    let text = complete_async(cx, me, Patience::Forever, |cx, me, _| me.memory(cx)?.read_slice(text.slice(len)))?;
+    let text = Arc::new(read_text_async(cx, me, text, len)?);
     let queue = msg::find(id, cx)?;
-    let mut message = Some(Message { kind, text });
-    let (by, who) = (pid(me, cx)?, who(me, cx)?);
-    let sent =
-        complete_async(cx, me, patience(flags), |cx, _, waker| msg::send(queue, &mut message, by, &who, waker, cx));
-    sent.map(|()| 0).map_err(never_restarted)
+    let who = who(me, cx)?;
+    let mut sending = Sending::new(Message { kind, text }, pid(me, cx)?);
+    let sent = complete_async(cx, me, patience(flags), |cx, _, waker| sending.step(queue, &who, waker, cx));
+    sent.map(|()| 0).map_err(restarted_without_handler)
 }
 
 fn msgrcv_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -100,11 +150,16 @@ fn msgrcv_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if id < 0 || room > isize::MAX as usize {
         return Err(Errno::EINVAL);
     }
+    // Of a copy: no message may be longer, even where the rest would be cut off.
+    let mut longest = usize::MAX;
     let wanted = match kind {
         _ if flags & MSG_COPY != 0 => {
             if flags & MSG_EXCEPT != 0 || flags & IPC_NOWAIT == 0 {
                 return Err(Errno::EINVAL);
             }
+            longest = room.min(MOST_BYTES.get() as usize);
+            // Linux makes the copy's room out of what the caller's memory has, and fails where that is not there.
+            drop(read_text_async(cx, me, args.input::<u8>(1), longest)?);
             Wanted::Copy(usize::try_from(kind).unwrap_or(usize::MAX))
         }
         0 => Wanted::Any,
@@ -113,19 +168,23 @@ fn msgrcv_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         _ => Wanted::Kind(kind),
     };
     let queue = msg::find(id, cx)?;
-    let (by, who) = (pid(me, cx)?, who(me, cx)?);
+    let who = who(me, cx)?;
     let most = (flags & MSG_NOERROR == 0).then_some(room);
-    let received =
-        complete_async(cx, me, patience(flags), |cx, _, waker| msg::receive(queue, wanted, most, by, &who, waker, cx));
-    let message = received.map_err(|error| match error {
+    let mut receiving = Receiving::new(wanted, most, pid(me, cx)?);
+    let received = complete_async(cx, me, patience(flags), |cx, _, waker| receiving.step(queue, &who, waker, cx));
+    // What it was given while a signal ended its wait is not lost.
+    let message = receiving.end(queue, cx).unwrap_or(received).map_err(|error| match error {
         Errno::EAGAIN => Errno::ENOMSG,
-        error => never_restarted(error),
+        error => restarted_without_handler(error),
     })?;
+    if message.text.bytes() > longest {
+        return Err(Errno::EINVAL);
+    }
     // Whoever has no memory for it has lost it, as on Linux.
     me.write_async(cx, args.output::<i64>(1), &message.kind)?;
-    let text = &message.text[..message.text.len().min(room)];
-    me.write_bytes_async(cx, args.output::<u8>(1).add(TEXT).slice(text.len()), text)?;
-    Ok(text.len())
+    let len = message.text.bytes().min(room);
+    write_text_async(cx, me, args.output::<u8>(1).add(TEXT), &message.text, len)?;
+    Ok(len)
 }
 
 fn msgctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
