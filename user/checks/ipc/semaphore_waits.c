@@ -284,7 +284,7 @@ static void removal(void)
     await(for_more, 0, 1);
     CHECK_TRUE("raised-and-removed", op(0, 1, 0) == 0 && semctl(set, 0, IPC_RMID) == 0);
     show_end("raised-first", child);
-    enum { ROUNDS = 2000 };
+    enum { ROUNDS = 300 };
     pthread_t thread;
     REQUIRE(pthread_create(&thread, NULL, waits_in_rounds, NULL) == 0);
     unsigned delay = 1;
