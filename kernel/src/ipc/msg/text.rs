@@ -34,7 +34,6 @@ impl Text {
     pub fn room(&mut self, whole: usize) -> Result<&mut [u8]> {
         let begun = self.pieces.len() * PIECE;
         if begun <= self.len && self.len < whole {
-            crate::memory::admit()?;
             let mut piece = Vec::new();
             let len = PIECE.min(whole - begun);
             self.pieces.try_reserve_exact(whole.div_ceil(PIECE) - self.pieces.len()).map_err(|_| Errno::ENOMEM)?;
@@ -72,21 +71,6 @@ impl Drop for Text {
         if self.pieces.len() > 1 {
             free_in_pieces(Rest(take(&mut self.pieces)));
         }
-    }
-}
-
-#[cfg(test)]
-impl Text {
-    /// A text of a byte, repeated.
-    pub fn of(byte: u8, len: usize) -> Self {
-        let mut text = Text::default();
-        while text.len < len {
-            let room = text.room(len).unwrap();
-            room.fill(byte);
-            let count = room.len();
-            text.filled(count);
-        }
-        text
     }
 }
 

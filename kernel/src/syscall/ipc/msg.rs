@@ -95,6 +95,7 @@ fn read_text_async(cx: &mut Cx, me: &mut Current, from: UserIn<u8>, len: usize) 
         let memory = me.memory(cx)?;
         let mut time_slice = TimeSlice::default();
         while text.bytes() < len {
+            crate::memory::admit()?;
             let from = from.add(text.bytes());
             let room = text.room(len)?;
             let count = room.len().min(left_in_page(from.address()));
