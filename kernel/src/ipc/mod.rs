@@ -19,6 +19,7 @@ pub mod shm;
 
 use alloc::collections::BTreeMap;
 use core::ops::Range;
+use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
@@ -136,6 +137,8 @@ pub struct Objects<T: Object> {
     state: SpinLock<State<T>>,
     /// So many there may be.
     pub most: Tunable,
+    /// The id that was asked for the next one; -1: none.
+    asked: AtomicI32,
 }
 
 struct State<T: Object> {
@@ -165,7 +168,17 @@ fn place_of(id: i32) -> Option<u32> {
 impl<T: Object> Objects<T> {
     const fn new(most: u64) -> Self {
         let state = State { entries: BTreeMap::new(), keys: BTreeMap::new(), left: 0, last: None, sequence: 0 };
-        Objects { state: SpinLock::new(state), most: Tunable::new(most, 0..=MOST) }
+        Objects { state: SpinLock::new(state), most: Tunable::new(most, 0..=MOST), asked: AtomicI32::new(-1) }
+    }
+
+    /// The id that the next one is to have: `/proc/sys/kernel/shm_next_id` and the like. If its place is taken it gets one behind it.
+    pub fn ask_for_id(&self, id: i32) {
+        self.asked.store(id, Relaxed);
+    }
+
+    /// The id that was asked for, if nothing was made since; -1: none.
+    pub fn asked_id(&self) -> i32 {
+        self.asked.load(Relaxed)
     }
 
     /// The id of the object of a key, as a `get` call finds it: `check` is asked of one that is there, `make` makes one.
@@ -196,7 +209,8 @@ impl<T: Object> Objects<T> {
         if key != PRIVATE && flags & CREATE == 0 {
             return Err(Errno::ENOENT);
         }
-        state.enter(self.most.get(), key, |id| make(Permissions::new(key, flags, who), id))
+        let asked = self.asked.swap(-1, Relaxed);
+        state.enter(self.most.get(), key, asked, |id| make(Permissions::new(key, flags, who), id))
     }
 
     /// The object of an id.
@@ -288,28 +302,42 @@ impl<T: Object> Objects<T> {
 }
 
 impl<T: Object> State<T> {
-    fn enter(&mut self, most: u64, key: i32, make: impl FnOnce(i32) -> Result<T>) -> Result<i32> {
+    fn enter(&mut self, most: u64, key: i32, asked: i32, make: impl FnOnce(i32) -> Result<T>) -> Result<i32> {
         if self.entries.len() as u64 >= most {
             self.forget_gone();
         }
         if self.entries.len() as u64 >= most {
             return Err(Errno::ENOSPC);
         }
-        // From behind the last one, so that an id is not soon another's, and near the beginning, so that who goes through all places finds few that are empty.
-        let behind = self.last.map_or(0, |last| last + 1);
-        let wrap = (self.entries.len() as u32 * 3 / 2).max(64).min(MOST as u32);
-        let place = self.free_place(behind..wrap).or_else(|| self.free_place(0..MOST as u32)).ok_or(Errno::ENOSPC)?;
-        let again = u32::from(self.last.is_some_and(|last| place <= last));
-        let sequence = (self.sequence + again) % (1 << 16);
+        let (place, sequence, next) = match u32::try_from(asked) {
+            Ok(asked) => {
+                let place = self.free_place(asked % MOST as u32..MOST as u32).ok_or(Errno::ENOSPC)?;
+                (place, asked >> PLACE_BITS, (self.last, self.sequence))
+            }
+            Err(_) => {
+                let (place, sequence) = self.next_place()?;
+                (place, sequence, (Some(place), sequence))
+            }
+        };
         let id = (sequence << PLACE_BITS | place) as i32;
         let object = StrongRc::new(make(id)?);
-        (self.last, self.sequence) = (Some(place), sequence);
+        (self.last, self.sequence) = next;
         let name = object.downgrade();
         self.entries.insert(place, Entry { id, owned: Some(object), name });
         if key != PRIVATE {
             self.keys.insert(key, place);
         }
         Ok(id)
+    }
+
+    /// Where the next one is to stand, and how many times places will have begun again then.
+    fn next_place(&self) -> Result<(u32, u32)> {
+        // From behind the last one, so that an id is not soon another's, and near the beginning, so that who goes through all places finds few that are empty.
+        let behind = self.last.map_or(0, |last| last + 1);
+        let wrap = (self.entries.len() as u32 * 3 / 2).max(64).min(MOST as u32);
+        let place = self.free_place(behind..wrap).or_else(|| self.free_place(0..MOST as u32)).ok_or(Errno::ENOSPC)?;
+        let again = u32::from(self.last.is_some_and(|last| place <= last));
+        Ok((place, (self.sequence + again) % (1 << 16)))
     }
 
     /// The first place in a range where nothing stands.

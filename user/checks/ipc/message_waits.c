@@ -1,5 +1,5 @@
 // System V message queues: who waits for a message gets it from whoever sends it; what ends a wait; copies, long messages and limits.
-#include "../check.h"
+#include "own.h"
 #include <sched.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
@@ -289,9 +289,10 @@ static void set_limit(const char *name, const char *text)
 static void long_message(void)
 {
     enum { BYTES = 1000003 };
-    begin();
     set_limit("msgmax", "2000000");
-    set(0600, 4000000);
+    set_limit("msgmnb", "4000000");
+    begin();
+    set_limit("msgmnb", "16384");
     char *memory = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(memory != MAP_FAILED);
     char *from = memory + 3, *to = memory + (2 << 20) + 5;
@@ -330,12 +331,23 @@ static void limits(void)
     for (unsigned i = 0; i < sizeof of_sets / sizeof *of_sets; i++)
         set_limit("sem", of_sets[i]);
     set_limit("sem", "32000 1024000000 500 32000");
+    // The next one gets the id that was asked for, or one behind it.
+    for (int i = 0; i < 2; i++) {
+        set_limit("msg_next_id", "163917");
+        CHECK_STR("asked-for", check_read_file("/proc/sys/kernel/msg_next_id"));
+        int id = msgget(IPC_PRIVATE, 0600);
+        check_line("id: %d, then %s\n", id, check_read_file("/proc/sys/kernel/msg_next_id"));
+    }
+    REQUIRE(msgctl(163917, IPC_RMID, NULL) == 0 && msgctl(163918, IPC_RMID, NULL) == 0);
+    set_limit("shm_next_id", "-1");
+    set_limit("sem_next_id", "2147483648");
     set_limit("auto_msgmni", "1");
     set_limit("auto_msgmni", "2");
 }
 
 int main(void)
 {
+    own_objects();
     handing_over();
     ends_of_waits();
     removal();

@@ -1,5 +1,5 @@
 // System V message queues: msgget, msgsnd, msgrcv, msgctl.
-#include "../check.h"
+#include "own.h"
 #include <sys/ipc.h>
 #include <sys/msg.h>
 
@@ -57,6 +57,7 @@ static int sleeps(pid_t pid)
 
 int main(void)
 {
+    own_objects();
     char line[256];
     FILE *all = fopen("/proc/sysvipc/msg", "r");
     REQUIRE(all && fgets(line, sizeof line, all));

@@ -1,5 +1,5 @@
 // Who waits for semaphores is let on by the call that makes it possible, before that returns; and what happens at the end of a process, in its order.
-#include "../check.h"
+#include "own.h"
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ipc.h>
@@ -307,6 +307,7 @@ static void removal(void)
 
 int main(void)
 {
+    own_objects();
     set = semget(IPC_PRIVATE, 4, IPC_CREAT | 0600);
     REQUIRE(set >= 0);
     moments();

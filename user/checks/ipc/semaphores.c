@@ -1,5 +1,5 @@
 // System V semaphores: semget, semop, semtimedop, semctl.
-#include "../check.h"
+#include "own.h"
 #include <pthread.h>
 #include <sys/ipc.h>
 #include <sys/sem.h>
@@ -38,6 +38,7 @@ static void on_alarm(int number) { (void)number; }
 
 int main(void)
 {
+    own_objects();
     char line[256];
     FILE *all = fopen("/proc/sysvipc/sem", "r");
     REQUIRE(all && fgets(line, sizeof line, all));

@@ -1,5 +1,5 @@
 // System V shared memory: shmget, shmat, shmdt, shmctl.
-#include "../check.h"
+#include "own.h"
 #include <grp.h>
 #include <sys/fsuid.h>
 #include <sys/ipc.h>
@@ -62,6 +62,7 @@ static int listed(int id)
 
 int main(void)
 {
+    own_objects();
     char line[512];
     FILE *all = fopen("/proc/sysvipc/shm", "r");
     REQUIRE(all && fgets(line, sizeof line, all));

@@ -11,7 +11,7 @@ use crate::drivers::random;
 use crate::error::{Errno, Result};
 use crate::fs::notify::{self, inotify::MAX_QUEUED_EVENTS};
 use crate::fs::{FILE_MAX, OpenFile, leases, most_descriptors, set_most_descriptors};
-use crate::ipc::{msg, shm};
+use crate::ipc::{msg, sem, shm};
 use crate::memory::overcommit;
 use crate::process::core_dump;
 use crate::process::exec::RANDOMIZE_VA_SPACE;
@@ -34,6 +34,24 @@ macro_rules! tunable {
             $name,
             |text, _, _, _| number(text, $tunable.get()),
             |bytes, _, me, cx| change(&$tunable, bytes, me, cx),
+        )
+    };
+}
+
+/// A file for the id that the next object of a kind of System V IPC is to have.
+macro_rules! next_id {
+    ($name:literal, $objects:expr) => {
+        setting(
+            $name,
+            |text, _, _, _| {
+                text.add(format_args!("{}\n", $objects.asked_id()));
+                Ok(())
+            },
+            |bytes, _, me, cx| {
+                let id = told_number::<u32>(bytes, me, cx)?;
+                $objects.ask_for_id(i32::try_from(id).map_err(|_| Errno::EINVAL)?);
+                Ok(())
+            },
         )
     };
 }
@@ -74,10 +92,9 @@ const KERNEL: &[Entry] = &[
         |text, _, _, _| number(text, 0),
         |bytes, _, me, cx| if told_number::<u8>(bytes, me, cx)? <= 1 { Ok(()) } else { Err(Errno::EINVAL) },
     ),
-    // No id is asked for: those of checkpoint/restore are not there.
-    text("sem_next_id", |text, _, _, _| line(text, "-1")),
-    text("msg_next_id", |text, _, _, _| line(text, "-1")),
-    text("shm_next_id", |text, _, _, _| line(text, "-1")),
+    next_id!("sem_next_id", sem::SETS),
+    next_id!("msg_next_id", msg::QUEUES),
+    next_id!("shm_next_id", shm::SEGMENTS),
     text("tainted", |text, _, _, _| number(text, 0)),
     directory("random", RANDOM),
     directory("pty", &[text("max", |text, _, _, _| number(text, 4096)), text("nr", ptys)]),
