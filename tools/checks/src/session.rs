@@ -32,16 +32,17 @@ pub fn run_all(arguments: &SystemArguments, tasks: Vec<Task>, unit: Unit) -> Res
     );
     let session = Session { progress: &progress, unit };
     let (alone, others): (Vec<_>, Vec<_>) = tasks.into_iter().enumerate().partition(|(_, task)| task.wants_all_cores());
-    let mut judged = match ebb.is_empty() {
-        true => session.show_each(&mut *reference, others)?,
-        false => session.side_by_side(&mut *reference, &mut ebb, others)?,
-    };
-    match ebb.first_mut() {
-        None => judged.extend(session.show_each(&mut *reference, alone)?),
-        Some(ebb) => {
+    let mut judged;
+    match ebb.pop() {
+        None => {
+            judged = session.show_each(&mut *reference, others)?;
+            judged.extend(session.show_each(&mut *reference, alone)?);
+        }
+        Some(mut last) => {
+            judged = session.side_by_side(&mut *reference, ebb, others)?;
             for (number, task) in alone {
                 let expected = reference.run(&task)?;
-                judged.push((number, session.judge(&mut **ebb, task, &expected)?));
+                judged.push((number, session.judge(&mut *last, task, &expected)?));
             }
         }
     }
@@ -88,7 +89,7 @@ impl Session<'_> {
     fn side_by_side(
         &self,
         reference: &mut dyn System,
-        machines: &mut [Box<dyn System + Send>],
+        machines: Vec<Box<dyn System + Send>>,
         tasks: Vec<(usize, Task)>,
     ) -> Result<Vec<(usize, Judged)>> {
         let (sender, receiver) = sync_channel::<(usize, Task, Outcome)>(AHEAD);
@@ -96,16 +97,16 @@ impl Session<'_> {
         let receiver = Mutex::new(Some(receiver));
         let queue = || receiver.lock().unwrap_or_else(PoisonError::into_inner);
         let next = || queue().as_ref()?.recv().ok();
-        let work = |ebb: &mut (dyn System + Send)| {
+        let work = |mut ebb: Box<dyn System + Send>| {
             let mut judged = Vec::new();
             while let Some((number, task, expected)) = next() {
-                let one = self.judge(ebb, task, &expected).inspect_err(|_| drop(queue().take()))?;
+                let one = self.judge(&mut *ebb, task, &expected).inspect_err(|_| drop(queue().take()))?;
                 judged.push((number, one));
             }
             Ok::<_, anyhow::Error>(judged)
         };
         thread::scope(|scope| {
-            let workers: Vec<_> = machines.iter_mut().map(|ebb| scope.spawn(|| work(&mut **ebb))).collect();
+            let workers: Vec<_> = machines.into_iter().map(|ebb| scope.spawn(|| work(ebb))).collect();
             let tell = |(number, task): (usize, Task)| -> Result<bool> {
                 let expected = reference.run(&task)?;
                 // Nobody takes it if a machine could not be had, and that one says why.

@@ -40,7 +40,8 @@ pub trait System {
 pub struct Systems {
     /// What is right.
     pub reference: Box<dyn System>,
-    /// What is tested, on some machines that are alike; none if only the reference was asked for.
+    /// What is tested, on machines that are alike and are started when the first task comes; none if only the reference was asked for. A machine ends with the thread
+    /// that has started it.
     pub ebb: Vec<Box<dyn System + Send>>,
 }
 
@@ -64,7 +65,9 @@ pub fn systems(arguments: &SystemArguments, tasks: &[Task]) -> Result<Systems> {
     let guest = |_| -> Result<Box<dyn System + Send>> {
         Ok(Box::new(GuestSystem::new(machine.clone(), tasks, arguments.on_disk.as_deref())?))
     };
-    let ebb = (0..arguments.machines.max(1).min(tasks.len())).map(guest).collect::<Result<_>>()?;
+    // One more for tasks that run alone.
+    let count = arguments.machines.max(1).min(tasks.len()) + 1;
+    let ebb = (0..count).map(guest).collect::<Result<_>>()?;
     Ok(Systems { reference, ebb })
 }
 
