@@ -1,20 +1,8 @@
 // System V message queues: who waits for a message gets it from whoever sends it; what ends a wait; copies, long messages and limits.
-#include "own.h"
+#include "queue.h"
 #include <sched.h>
-#include <sys/ipc.h>
 #include <sys/mman.h>
-#include <sys/msg.h>
 
-#ifndef MSG_COPY
-#define MSG_COPY 040000
-#endif
-
-struct message {
-    long kind;
-    char text[9000];
-};
-
-static int queue;
 static struct message message;
 
 static int put(long kind, const char *text)

@@ -1,18 +1,5 @@
 // System V message queues: msgget, msgsnd, msgrcv, msgctl.
-#include "own.h"
-#include <sys/ipc.h>
-#include <sys/msg.h>
-
-#ifndef MSG_COPY
-#define MSG_COPY 040000
-#endif
-
-struct message {
-    long kind;
-    char text[9000];
-};
-
-static int queue;
+#include "queue.h"
 
 static int put(long kind, const char *text, int flags)
 {

@@ -1,23 +1,7 @@
 // Who waits for semaphores is let on by the call that makes it possible, before that returns; and what happens at the end of a process, in its order.
-#include "own.h"
+#include "set.h"
 #include <pthread.h>
 #include <sched.h>
-#include <sys/ipc.h>
-#include <sys/sem.h>
-
-union semun {
-    int val;
-    struct semid_ds *buf;
-    unsigned short *array;
-};
-
-static int set;
-
-static int op(int number, int add, int flags)
-{
-    struct sembuf one = { number, add, flags };
-    return semop(set, &one, 1);
-}
 
 static int get(int number) { return semctl(set, number, GETVAL); }
 static int for_more(int number) { return semctl(set, number, GETNCNT); }

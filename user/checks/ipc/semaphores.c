@@ -1,23 +1,6 @@
 // System V semaphores: semget, semop, semtimedop, semctl.
-#include "own.h"
+#include "set.h"
 #include <pthread.h>
-#include <sys/ipc.h>
-#include <sys/sem.h>
-
-union semun {
-    int val;
-    struct semid_ds *buf;
-    unsigned short *array;
-    struct seminfo *info;
-};
-
-static int set;
-
-static int op(int number, int add, int flags)
-{
-    struct sembuf one = { number, add, flags };
-    return semop(set, &one, 1);
-}
 
 static int get(int number) { return semctl(set, number, GETVAL); }
 
