@@ -8,7 +8,7 @@
 //! | `msg` | queues of messages |
 //!
 //! A table owns its objects, from the call that makes one until IPC_RMID; a segment is owned by the VMAs that show it as well, and stays until the last is gone. Nothing
-//! else owns one: who waits on an object has its name, and finds it gone (EIDRM). Locks: a table's; behind that what belongs to an object, one object at a time.
+//! else owns one: who waits on an object has its name. IPC_RMID marks the object as removed under its own lock before it wakes them, so who comes between the two sees the mark, and nobody sleeps for ever (EIDRM). Locks: a table's; behind that what belongs to an object, one object at a time.
 //!
 //! A workload cannot make more than the administrator allows (`/proc/sys/kernel/shmmni`, `sem`, `msgmni`), all workloads together. What it makes outlives it, as on Linux, so
 //! its end takes no time for them: only for what it maps and what its semaphores get back.
