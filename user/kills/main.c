@@ -11,6 +11,7 @@
 // for which more time passed than was charged, though less was measured: others may have had it, or the kernel does not count what it did.
 #include "kills.h"
 #include <ftw.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
@@ -25,6 +26,9 @@ enum {
     // What may be missing, in KiB; each further core has caches of its own.
     TOLERANCE = 1024,
     CORE_CACHED = 450,
+    // More threads at once, and more names in /proc, than workloads have.
+    THREADS_KEPT = 2000,
+    NAMES_KEPT = 600,
 };
 
 struct board *board;
@@ -400,6 +404,42 @@ static void make_watched_files(void)
     }
 }
 
+static void *stay(void *_)
+{
+    for (;;)
+        pause();
+    return _;
+}
+
+// The kernel keeps for good the records of as many threads as there were at once, to use them again, and some hundred names of /proc, also of what has ended: as many of both as it will
+// ever have, so that what is lost later is lost.
+static void fill_what_is_kept(void)
+{
+    pid_t child = fork();
+    must(child, "fork");
+    if (child == 0) {
+        pthread_attr_t small;
+        pthread_attr_init(&small);
+        pthread_attr_setstacksize(&small, 4 * PAGE);
+        for (int i = 0; i < THREADS_KEPT; i++) {
+            pthread_t thread;
+            if (pthread_create(&thread, &small, stay, NULL) != 0)
+                fail("so many threads");
+        }
+        for (int i = 1; i <= NAMES_KEPT; i++) {
+            char name[60];
+            struct stat status;
+            snprintf(name, sizeof name, "/proc/self/task/%d/stat", getpid() + i);
+            must(stat(name, &status), "stat of a thread's file");
+        }
+        _exit(0);
+    }
+    int status;
+    must(waitpid(child, &status, 0), "wait");
+    if (status != 0)
+        fail("the process with many threads");
+}
+
 static void prepare(void)
 {
     static const char page[PAGE];
@@ -426,6 +466,7 @@ static void prepare(void)
     board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (board == MAP_FAILED)
         fail("the board");
+    fill_what_is_kept();
 }
 
 // What outlives the processes that made it.

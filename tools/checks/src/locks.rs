@@ -125,8 +125,12 @@ impl Lock {
 }
 
 /// What the lock is made for that stands in the line before `end`: a field (`name: SpinLock::new(...)`), a static, a variable, or, if it is the only or a default field, the type.
+/// Two that are made in one line cannot be told apart; what it is for then is to have no rank.
 fn made_for<'a>(lines: &[&'a str], end: usize) -> Option<&'a str> {
     let line = lines.get(end.checked_sub(1)?)?;
+    if line.matches("SpinLock::").count() > 1 {
+        return Some("one of the two locks that one line makes");
+    }
     if line.contains("derive(") {
         let declaration = lines[end..].iter().take(4).find_map(|line| line.split_once("struct "))?.1;
         return declaration.split(|c: char| !is_of_name(c)).next();
@@ -226,6 +230,8 @@ mod tests {
         assert_eq!(name("        Actions(SpinLock::new(0))", 1), Some("Actions"));
         assert_eq!(name("let lock = SpinLock::new(0);", 1), Some("lock"));
         assert_eq!(name("#[derive(Default)]\npub struct FileTable {", 1), Some("FileTable"));
+        let two = name("Set { permissions: SpinLock::new(0), state: SpinLock::new(0) }", 1);
+        assert_eq!(two, Some("one of the two locks that one line makes"));
     }
 
     #[test]

@@ -87,7 +87,8 @@ pub fn get((key, flags): (i32, u32), len: i32, who: &Credentials, cx: &Cx) -> Re
         semaphores.try_reserve_exact(len).map_err(|_| Errno::ENOMEM)?;
         semaphores.resize(len, Semaphore::default());
         ALL.fetch_add(len, Relaxed);
-        Ok(Set { permissions: SpinLock::new(permissions), state: SpinLock::new(State::new(semaphores)), len })
+        let state = SpinLock::new(State::new(semaphores));
+        Ok(Set { permissions: SpinLock::new(permissions), state, len })
     })
 }
 
