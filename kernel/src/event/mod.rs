@@ -3,6 +3,7 @@
 mod epoll;
 mod eventfd;
 pub mod late_wakes;
+pub mod mq_notify;
 mod poll;
 mod relay;
 pub mod signalfd;

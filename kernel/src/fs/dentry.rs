@@ -122,7 +122,7 @@ pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &impl VfsCaller, c
 }
 
 /// Judges and makes a change of names, and does so again where another core has put something else in a name's place in between.
-fn judge_and_change(mut change: impl FnMut() -> Step<()>) -> Step<()> {
+pub(super) fn judge_and_change(mut change: impl FnMut() -> Step<()>) -> Step<()> {
     /// So often it is tried.
     const TRIES: usize = 64;
     const CHANGED: Step<()> = Err(Stop::Error(Errno::ESTALE));

@@ -8,6 +8,7 @@ use bitflags::bitflags;
 use frame::Cx;
 use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
 
+use super::flush;
 use super::locks;
 use super::nameless_remains;
 use super::notify::{self, dnotify};
@@ -442,6 +443,9 @@ impl FileTable {
     #[inline]
     fn closing(this: &TempRc<'_, Self>, closed: &TempRc<'_, OpenFile>, cx: &Cx) {
         dnotify::unwatch(closed, this);
+        if flush::is_wanted() {
+            closed.file.flush(&this.downgrade(), cx);
+        }
         if this.has_record_locks.load(Ordering::Relaxed)
             && let Ok(inode) = closed.inode(cx)
         {

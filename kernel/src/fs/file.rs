@@ -16,7 +16,7 @@ use super::file_end::{OtherEnd, UnseenEnd};
 use super::inode_file::InodeFile;
 use super::nameless_remains;
 use super::notify::{self, dnotify};
-use super::{FileEnd, FileKind, Inode, Location, UnseenContents, VfsCaller};
+use super::{FileEnd, FileKind, FileTable, Inode, Location, UnseenContents, VfsCaller};
 use crate::block::{Cache, Depth, DirectRead, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::heap::object_bytes;
@@ -168,6 +168,9 @@ pub trait File: Any + Send + Sync {
     fn fasync(&self, _registration: &Registration<'_>, _cx: &Cx) -> bool {
         false
     }
+
+    /// A process with this table closes a descriptor of it, and may have others. Asked only while there is a [`FlushWanted`](super::FlushWanted).
+    fn flush(&self, _table: &WeakRc<FileTable>, _cx: &Cx) {}
 
     /// The flags of its description are these from now on.
     fn flags_changed(&self, _flags: OpenFlags) {}

@@ -21,7 +21,7 @@ use super::stored::squashfs::Squash;
 use super::tmpfs::{self, Directory};
 use super::types::{Origin, check_name, register_types};
 use super::{Creation, DeviceNumber, FileKind, FileSystemType, Instance, MOUNTS, Mount, MountFlags, Path};
-use super::{devpts, sysfs};
+use super::{devpts, mqueue, sysfs};
 use crate::block;
 use crate::drivers::{self, DRIVERS, NODES, virtio, vport};
 use crate::error::{Errno, Result};
@@ -64,6 +64,11 @@ const TYPES: &[FileSystemType] = &[
         check: |option| check_name(option, overlay::OPTIONS),
     },
     FileSystemType { name: "9p", origin: Origin::Server(remote::mount), check: |_| Ok(()) },
+    FileSystemType {
+        name: "mqueue",
+        origin: Origin::Memory(|_, cx| mqueue::instance(cx)),
+        check: |option| check_name(option, &[]),
+    },
     FileSystemType {
         name: "devpts",
         origin: Origin::Memory(|_, cx| devpts::instance(cx)),

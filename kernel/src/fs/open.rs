@@ -213,7 +213,7 @@ fn open_truncated(
 }
 
 /// Opens what is at `path`; permissions are checked.
-fn open_inode(
+pub(super) fn open_inode(
     path: &Path<'_>,
     flags: OpenFlags,
     may_write: Option<MayWrite<'_>>,

@@ -1,4 +1,4 @@
-//! System V IPC: shared memory, sets of semaphores and queues of messages, which processes find by number or key. See sysvipc(7).
+//! System V IPC: shared memory, sets of semaphores and queues of messages, which processes find by number or key. See sysvipc(7). And the message queues of POSIX, which are files.
 //!
 //! | file | what it holds |
 //! | --- | --- |
@@ -6,6 +6,8 @@
 //! | `shm` | segments of shared memory |
 //! | `sem` | sets of semaphores, and what the end of a process gives back to them (SEM_UNDO) |
 //! | `msg` | queues of messages |
+//! | `mq` | message queues of POSIX; nothing of what is here is about them |
+//! | `place` | how one who waits is given something |
 //!
 //! A table owns its objects, from the call that makes one until IPC_RMID; a segment is owned by the VMAs that show it as well, and stays until the last is gone. Nothing
 //! else owns one: who waits on an object has its name. IPC_RMID marks the object as removed under its own lock before it wakes them, so who comes between the two sees the mark, and nobody sleeps for ever (EIDRM). Locks: a table's; behind that what belongs to an object, one object at a time.
@@ -13,7 +15,9 @@
 //! A workload cannot make more than the administrator allows (`/proc/sys/kernel/shmmni`, `sem`, `msgmni`), all workloads together. What it makes outlives it, as on Linux, so
 //! its end takes no time for them: only for what it maps and what its semaphores get back.
 
+pub mod mq;
 pub mod msg;
+mod place;
 pub mod sem;
 pub mod shm;
 

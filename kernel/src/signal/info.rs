@@ -70,6 +70,11 @@ impl Info {
         Info { signal, code: abi::SI_TIMER, errno: 0, fields: [first, value, 0, 0] }
     }
 
+    /// A message came to a queue that was empty (`SI_MESGQ`): from which process and real user, and what who asked for it gave along.
+    pub fn message(signal: Signal, pid: u32, uid: u32, value: u64) -> Self {
+        Info { signal, code: abi::SI_MESGQ, errno: 0, fields: [u64::from(pid) | u64::from(uid) << 32, value, 0, 0] }
+    }
+
     /// The timer that it comes from, if it comes from one.
     pub fn timer_id(&self) -> Option<u32> {
         (self.code == abi::SI_TIMER).then_some(self.fields[0] as u32)

@@ -36,6 +36,7 @@ mod remote_memory;
 mod scheduling;
 mod scheduling_attributes;
 mod signal;
+mod signal_event;
 mod sockets;
 mod syslog;
 mod system;

@@ -34,6 +34,7 @@ const LISTS: &[&[Entry]] = &[
     super::ipc::shm::CALLS,
     super::ipc::sem::CALLS,
     super::ipc::msg::CALLS,
+    super::ipc::mq::CALLS,
     super::credentials::CALLS,
     super::memory::CALLS,
     super::messages::CALLS,

@@ -4,6 +4,7 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::signal_event::SignalEvent;
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -45,17 +46,6 @@ struct IntervalValue {
 struct IntervalSpec {
     interval: TimeSpec,
     value: TimeSpec,
-}
-
-/// `struct sigevent`, as far as timers look at it.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct SignalEvent {
-    value: u64,
-    signal: i32,
-    notify: i32,
-    thread: i32,
-    padding: i32,
 }
 
 impl IntervalValue {

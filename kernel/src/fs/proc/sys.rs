@@ -11,6 +11,7 @@ use crate::drivers::random;
 use crate::error::{Errno, Result};
 use crate::fs::notify::{self, inotify::MAX_QUEUED_EVENTS};
 use crate::fs::{FILE_MAX, OpenFile, leases, most_descriptors, set_most_descriptors};
+use crate::ipc::mq::limits as mq;
 use crate::ipc::{msg, sem, shm};
 use crate::memory::overcommit;
 use crate::process::core_dump;
@@ -125,6 +126,14 @@ const VM: &[Entry] = &[
     },
 ];
 
+const MQUEUE: &[Entry] = &[
+    tunable!("queues_max", mq::MOST_QUEUES),
+    tunable!("msg_max", mq::MOST_MESSAGES),
+    tunable!("msgsize_max", mq::MOST_BYTES),
+    tunable!("msg_default", mq::DEFAULT_MESSAGES),
+    tunable!("msgsize_default", mq::DEFAULT_BYTES),
+];
+
 const FS: &[Entry] = &[
     setting(
         "file-max",
@@ -147,6 +156,7 @@ const FS: &[Entry] = &[
     tunable!("pipe-user-pages-soft", pipe::SOFT_LIMIT),
     tunable!("pipe-user-pages-hard", pipe::HARD_LIMIT),
     directory("inotify", INOTIFY),
+    directory("mqueue", MQUEUE),
     text("protected_hardlinks", |text, _, _, _| number(text, 0)),
     text("protected_symlinks", |text, _, _, _| number(text, 0)),
     text("suid_dumpable", |text, _, _, _| number(text, 0)),

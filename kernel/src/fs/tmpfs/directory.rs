@@ -94,9 +94,11 @@ struct Entries {
 }
 
 impl Directory {
+    /// An empty one.
+    ///
     /// # Errors
     /// ENOSPC.
-    pub(super) fn new(file_system: &StrongRc<FileSystem>) -> Result<Self> {
+    pub fn new(file_system: &StrongRc<FileSystem>) -> Result<Self> {
         Ok(Directory { entries: SpinLock::default(), version: Version::default(), _ticket: Ticket::take(file_system)? })
     }
 
@@ -124,7 +126,11 @@ impl Directory {
         self.entries.lock(cx).names.len() == 0
     }
 
-    fn enter(&self, this: &TempRc<'_, Inode>, name: &[u8], inode: StrongRc<Inode>, cx: &Cx) -> Result<()> {
+    /// Gives an inode a name.
+    ///
+    /// # Errors
+    /// ENOENT: the directory was removed; EEXIST; ENOMEM.
+    pub fn enter(&self, this: &TempRc<'_, Inode>, name: &[u8], inode: StrongRc<Inode>, cx: &Cx) -> Result<()> {
         let mut entries = self.changing(cx);
         if entries.is_removed {
             return Err(Errno::ENOENT);

@@ -24,8 +24,9 @@ use refs::{SpinLock, WaitList, Waker, WeakRc};
 
 pub use self::messages::{Message, Wanted};
 use self::messages::{Messages, Search};
-use self::receivers::{Place, Receiver, Receivers};
+use self::receivers::{Receiver, Receivers};
 pub use self::text::Text;
+use super::place::Place;
 use super::{Object, Objects, Permissions, READ, WRITE, now};
 use crate::credentials::{Capability, Credentials};
 use crate::error::{Errno, Result};
@@ -198,7 +199,7 @@ pub struct Receiving {
     by: u32,
     search: Search,
     /// It stands, or stood, among the receivers that wait.
-    entered: Option<(u64, Arc<Place>)>,
+    entered: Option<(u64, Arc<Place<Result<Message>>>)>,
 }
 
 impl Receiving {

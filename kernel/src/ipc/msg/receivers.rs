@@ -1,17 +1,16 @@
 //! [`Receivers`]: who waits for a message of a queue.
 //!
-//! Whoever sends gives the message to the first that wants it, before the call returns, so nobody else gets it. A receiver that stands here finds nothing in the queue that it wants. What it is
-//! given, a message or E2BIG, is in its [`Place`], which the queue and the call own together: so the message is not lost when the queue is removed. Who has left the list,
-//! for whatever reason, looks into its place and is given nothing any more: leaving and giving are done with the queue locked.
+//! Whoever sends gives the message to the first that wants it, before the call returns ([`Place`]). A receiver that stands here finds nothing in the queue that it wants; what it is
+//! given is a message or E2BIG.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
-use frame::Cx;
-use refs::{SpinLock, Waker};
+use refs::Waker;
 
 use super::messages::{Message, Wanted};
 use crate::error::Result;
+use crate::ipc::place::Place;
 use crate::pieces::Pieces;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
@@ -20,22 +19,6 @@ const LOOKED_AT: usize = 256;
 
 /// So many are freed at a time.
 const FREED_AT_ONCE: usize = 64;
-
-/// Where what one receiver is given comes to.
-#[derive(Default)]
-pub struct Place(SpinLock<Option<Result<Message>>>);
-
-impl Place {
-    /// The receiver, which is in the list no more, is given a message, or E2BIG.
-    pub fn give(&self, given: Result<Message>, cx: &Cx) {
-        *self.0.lock(cx) = Some(given);
-    }
-
-    /// What was given, once.
-    pub fn take(&self, cx: &Cx) -> Option<Result<Message>> {
-        self.0.lock(cx).take()
-    }
-}
 
 /// One who waits.
 pub struct Receiver {
@@ -50,7 +33,7 @@ pub struct Receiver {
     /// Ends its wait.
     pub waker: Waker,
     /// Where the message comes to.
-    pub place: Arc<Place>,
+    pub place: Arc<Place<Result<Message>>>,
 }
 
 /// Who waits for a message, in the order in which they came.

@@ -25,7 +25,7 @@ pub mod route;
 mod socket;
 mod uevent;
 
-pub use socket::Netlink;
+pub use socket::{Netlink, deliver, is_one};
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -104,6 +104,18 @@ fn all_groups(count: u32) -> u64 {
     1_u64.checked_shl(count).unwrap_or(0).wrapping_sub(1)
 }
 
+/// Whether an open file is a netlink socket.
+pub fn is_one(open: &OpenFile) -> bool {
+    open.kind::<NetlinkSocket>().is_some()
+}
+
+/// Gives bytes of the kernel's to what is a netlink socket; where it finds no room it is told so.
+pub fn deliver(open: &OpenFile, bytes: Vec<u8>, cx: &Cx) {
+    if let Some(socket) = open.kind::<NetlinkSocket>() {
+        socket.endpoint(cx).answer(bytes, cx);
+    }
+}
+
 impl NetlinkSocket {
     fn endpoint<'cx>(&'cx self, cx: &'cx Cx) -> TempRc<'cx, Endpoint> {
         self.endpoint.get(cx)

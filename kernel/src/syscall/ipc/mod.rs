@@ -1,8 +1,10 @@
-//! System V IPC: see [`crate::ipc`].
+//! System V IPC and the message queues of POSIX: see [`crate::ipc`].
 
+pub mod mq;
 pub mod msg;
 pub mod sem;
 pub mod shm;
+mod texts;
 
 use frame::Cx;
 use refs::TempRc;

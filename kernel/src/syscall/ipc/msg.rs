@@ -3,18 +3,17 @@
 use alloc::sync::Arc;
 
 use frame::Cx;
-use frame::mm::PAGE_SIZE;
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::super::{Args, Call, Entry};
+use super::texts::{read_text_async, write_text_async};
 use super::{IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, IpcPerm, asked, pid, who};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::ipc::READ;
-use crate::ipc::msg::{self, MOST_BYTES, MOST_IN_QUEUE, Message, QUEUES, Queue, Receiving, Sending, Text, Wanted};
-use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
-use crate::user_memory::{UserIn, UserOut};
+use crate::ipc::msg::{self, MOST_BYTES, MOST_IN_QUEUE, Message, QUEUES, Queue, Receiving, Sending, Wanted};
+use crate::step::{Patience, Step, complete_async};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -81,53 +80,6 @@ fn patience(flags: u32) -> Patience {
 /// A wait that a signal ended begins again if no handler ran, whatever SA_RESTART says: see signal(7).
 fn restarted_without_handler(error: Errno) -> Errno {
     if error == Errno::RESTART_SYS { Errno::RESTART_NO_HANDLER } else { error }
-}
-
-/// So many bytes from an address on lie in its page.
-fn left_in_page(address: usize) -> usize {
-    PAGE_SIZE - address % PAGE_SIZE
-}
-
-/// Reads a text. It goes on where a page was missing, or others had their turn.
-fn read_text_async(cx: &mut Cx, me: &mut Current, from: UserIn<u8>, len: usize) -> Result<Text> {
-    let mut text = Text::default();
-    complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        let memory = me.memory(cx)?;
-        let mut time_slice = TimeSlice::default();
-        while text.bytes() < len {
-            crate::memory::admit()?;
-            let from = from.add(text.bytes());
-            let room = text.room(len)?;
-            let count = room.len().min(left_in_page(from.address()));
-            memory.read_into(from.slice(count), &mut room[..count])?;
-            text.filled(count);
-            if text.bytes() < len && time_slice.is_over() {
-                return Err(Stop::Pause(Interruption::KillOnly));
-            }
-        }
-        Ok(())
-    })?;
-    Ok(text)
-}
-
-/// Writes the first `len` bytes of a text, likewise.
-fn write_text_async(cx: &mut Cx, me: &mut Current, to: UserOut<u8>, text: &Text, len: usize) -> Result<()> {
-    let mut written = 0;
-    complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        let memory = me.memory(cx)?;
-        let mut time_slice = TimeSlice::default();
-        while written < len {
-            let to = to.add(written);
-            let bytes = text.from(written);
-            let count = bytes.len().min(len - written).min(left_in_page(to.address()));
-            memory.write_slice(to.slice(count), &bytes[..count])?;
-            written += count;
-            if written < len && time_slice.is_over() {
-                return Err(Stop::Pause(Interruption::KillOnly));
-            }
-        }
-        Ok(())
-    })
 }
 
 fn msgsnd_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
