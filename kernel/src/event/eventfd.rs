@@ -34,6 +34,16 @@ impl EventFd {
     }
 }
 
+impl EventFd {
+    /// Adds to the counter, as far as it goes.
+    pub fn add(&self, more: u64, cx: &Cx) {
+        let mut count = self.count.lock(cx);
+        *count = count.saturating_add(more).min(FULL - 1);
+        drop(count);
+        self.readable.wake();
+    }
+}
+
 impl File for EventFd {
     fn end(&self) -> FileEnd {
         FileEnd::Unseen { bytes: slot_bytes(size_of::<Self>()) }

@@ -1,5 +1,6 @@
-//! Files that are events: epoll, eventfd, timerfd, signalfd; and what poll(2) and select(2) do.
+//! Files that are events: epoll, eventfd, timerfd, signalfd; what poll(2) and select(2) do; and contexts of asynchronous input and output.
 
+pub mod aio;
 mod epoll;
 mod eventfd;
 pub mod late_wakes;

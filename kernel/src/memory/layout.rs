@@ -482,7 +482,10 @@ impl Layout {
                 // Only the kernel's own cannot be made longer.
                 let special =
                     if vma.flags.contains(VmaFlags::DONT_EXPAND) { object.get(cx).into_ref().name() } else { None };
-                let name = special.map_or_else(|| VmaName::Object(object.downgrade()), VmaName::Special);
+                let name = match special {
+                    Some(name) => VmaName::Special(name, object.downgrade()),
+                    None => VmaName::Object(object.downgrade()),
+                };
                 (if special.is_some() { 0 } else { first.saturating_mul(PAGE_SIZE as u64) }, name)
             }
             Backing::Anonymous if vma.start < self.brk.end && self.brk.start < vma.end => (0, VmaName::Heap),

@@ -116,7 +116,7 @@ pub enum VmaName {
     /// The first thread's stack.
     Stack,
     /// What the kernel has mapped.
-    Special(&'static str),
+    Special(&'static str, WeakRc<dyn BackingObject>),
     /// Something else.
     Object(WeakRc<dyn BackingObject>),
 }

@@ -3,6 +3,7 @@
 //! Each file in this folder has a `CALLS` list: number (from `linux-raw-sys`), name, the function, and how complete it is. A function decodes its
 //! arguments, calls one subsystem and encodes the result; subsystems see neither registers nor raw user pointers.
 
+mod aio;
 mod compare;
 mod credentials;
 mod descriptors;

@@ -146,15 +146,16 @@ fn position_or_current(args: &Args) -> Result<Position> {
     if args.long(3) as i64 == -1 { Ok(Position::Current) } else { position(args.long(3)) }
 }
 
+/// Which way bytes go.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
+pub(super) enum Direction {
     Read,
     Write,
 }
 
 impl Direction {
     /// Which descriptions can do that.
-    fn allowed(self) -> fn(OpenFlags) -> bool {
+    pub fn allowed(self) -> fn(OpenFlags) -> bool {
         match self {
             Direction::Read => OpenFlags::can_read,
             Direction::Write => OpenFlags::can_write,
@@ -198,6 +199,23 @@ fn pieces_async<D>(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<Vec<Use
     complete_async(cx, me, Patience::Forever, |cx, me, _| pieces(cx, me, vectors))
 }
 
+/// What the RWF_* of preadv2(2) and its like ask for, and whether what is written is to be kept before the call returns.
+///
+/// # Errors
+/// EOPNOTSUPP.
+pub(super) fn transfer_flags(flags: u32, direction: Direction) -> Result<(TransferFlags, bool)> {
+    let known = abi::RWF_HIPRI | abi::RWF_DSYNC | abi::RWF_SYNC | abi::RWF_NOWAIT | abi::RWF_APPEND;
+    if flags & !known != 0 || (direction == Direction::Read && flags & abi::RWF_APPEND != 0) {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let how = TransferFlags {
+        no_wait: flags & abi::RWF_NOWAIT != 0,
+        append: flags & abi::RWF_APPEND != 0,
+        ..TransferFlags::default()
+    };
+    Ok((how, flags & (abi::RWF_DSYNC | abi::RWF_SYNC) != 0))
+}
+
 fn vector_async(
     cx: &mut Cx,
     me: &mut Current,
@@ -206,20 +224,11 @@ fn vector_async(
     position: Position,
     flags: u32,
 ) -> Result<usize> {
-    let known = abi::RWF_HIPRI | abi::RWF_DSYNC | abi::RWF_SYNC | abi::RWF_NOWAIT | abi::RWF_APPEND;
-    let reads = direction == Direction::Read;
     let open = me.files(cx)?.get(args.int(0), cx)?;
     check(&open, direction.allowed(), position)?;
     let name = open.downgrade();
     drop(open);
-    if flags & !known != 0 || (reads && flags & abi::RWF_APPEND != 0) {
-        return Err(Errno::EOPNOTSUPP);
-    }
-    let how = TransferFlags {
-        no_wait: flags & abi::RWF_NOWAIT != 0,
-        append: flags & abi::RWF_APPEND != 0,
-        ..TransferFlags::default()
-    };
+    let (how, syncs) = transfer_flags(flags, direction)?;
     match direction {
         Direction::Read => {
             let pieces = pieces_async(cx, me, args)?;
@@ -228,7 +237,7 @@ fn vector_async(
         Direction::Write => {
             let pieces = pieces_async(cx, me, args)?;
             let written = write_async(cx, me, name, &pieces, position, how)?;
-            if written > 0 && flags & (abi::RWF_DSYNC | abi::RWF_SYNC) != 0 {
+            if written > 0 && syncs {
                 let range = match position {
                     Position::At(start) if !how.append => start..start.saturating_add(written as u64),
                     _ => 0..u64::MAX,

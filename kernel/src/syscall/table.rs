@@ -18,6 +18,7 @@ pub enum Completeness {
 /// One list for each file of the folder.
 #[rustfmt::skip]
 const LISTS: &[&[Entry]] = &[
+    super::aio::CALLS,
     super::open::CALLS,
     super::compare::CALLS,
     super::read_write::CALLS,

@@ -237,7 +237,7 @@ fn add_line(text: &mut Text, vma: &VmaReport, file: &FileName) {
         _ if !file.name.is_empty() => &file.name,
         VmaName::Heap => b"[heap]",
         VmaName::Stack => b"[stack]",
-        VmaName::Special(name) => name.as_bytes(),
+        VmaName::Special(name, _) => name.as_bytes(),
         VmaName::Object(_) => b"/dev/zero (deleted)",
         VmaName::Anonymous => b"",
     };

@@ -9,6 +9,7 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::drivers::random;
 use crate::error::{Errno, Result};
+use crate::event::aio;
 use crate::fs::notify::{self, inotify::MAX_QUEUED_EVENTS};
 use crate::fs::{FILE_MAX, OpenFile, leases, most_descriptors, set_most_descriptors};
 use crate::ipc::mq::limits as mq;
@@ -157,6 +158,8 @@ const FS: &[Entry] = &[
     tunable!("pipe-user-pages-hard", pipe::HARD_LIMIT),
     directory("inotify", INOTIFY),
     directory("mqueue", MQUEUE),
+    tunable!("aio-max-nr", aio::MOST_EVENTS),
+    text("aio-nr", |text, _, _, _| number(text, aio::events())),
     text("protected_hardlinks", |text, _, _, _| number(text, 0)),
     text("protected_symlinks", |text, _, _, _| number(text, 0)),
     text("suid_dumpable", |text, _, _, _| number(text, 0)),

@@ -246,7 +246,7 @@ fn collect_segments(segments: &mut Vec<Segment>, next: &mut usize, me: &Current,
     {
         segments.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
         let content_len = content_len(&vma, &space, filter, cx);
-        let is_anonymous = !matches!(vma.name, VmaName::Object(_) | VmaName::Special(_));
+        let is_anonymous = !matches!(vma.name, VmaName::Object(_) | VmaName::Special(..));
         *next = vma.range.end;
         segments.push(Segment { range: vma.range, prot: vma.prot, content_len, is_anonymous });
         if time_slice.is_over() {
@@ -262,7 +262,7 @@ fn content_len(vma: &VmaReport, space: &AddressSpace, filter: CoreFilter, cx: &C
     if vma.flags.contains(VmaFlags::DONT_DUMP) {
         return 0;
     }
-    if matches!(vma.name, VmaName::Special(_)) {
+    if matches!(vma.name, VmaName::Special(..)) {
         // There is no file that has it.
         return vma.range.len();
     }
