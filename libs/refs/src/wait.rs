@@ -294,7 +294,7 @@ impl fmt::Debug for Waker {
     }
 }
 
-/// Who waits for something, first come first served.
+/// Who waits for something, first come first served. Whoever still waits when the list ends is woken, and finds gone what it waits for.
 #[derive(Debug, Default)]
 pub struct WaitList {
     waiters: SpinLock<Waiters>,
@@ -464,6 +464,16 @@ impl WaitList {
         self.waiters.with(|waiters| {
             !waiters.first.is_some_and(Waker::is_waiting) && !waiters.rest.iter().any(|waker| waker.is_waiting())
         })
+    }
+}
+
+impl Drop for WaitList {
+    /// Whoever still waits for what ends with it looks again, and finds it gone: nobody who entered the list just before sleeps for ever.
+    #[inline]
+    fn drop(&mut self) {
+        if self.waiters.get_mut().first.is_some() {
+            self.wake_all();
+        }
     }
 }
 

@@ -80,6 +80,18 @@ fn waiters_are_woken_in_the_order_in_which_they_came() {
 }
 
 #[test]
+fn a_list_that_ends_wakes_those_in_it() {
+    let (list, cx, slots) = (WaitList::new(), cx(), slots::<3>(700));
+    for slot in slots {
+        list.register(slot.prepare(), &cx);
+        assert!(slot.commit());
+    }
+    slots[1].finish();
+    drop(list);
+    assert_eq!(ready(700), [0, 2]);
+}
+
+#[test]
 fn of_exclusive_waits_one_is_woken_and_all_others_too() {
     let (list, cx, slots) = (WaitList::new(), cx(), slots::<5>(400));
     for (index, slot) in slots.iter().enumerate() {
