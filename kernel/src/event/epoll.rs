@@ -32,7 +32,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay, Sharing};
 use crate::error::{Errno, Result};
-use crate::fs::{Events, File, FileEnd, Lseek, OpenFile};
+use crate::fs::{Events, File, FileEnd, Lseek, OpenFile, VfsCaller};
 use crate::heap::slot_bytes;
 use crate::radix::RadixTree;
 use crate::reclaim::{Held, OfEpollSet, Payer};
@@ -172,9 +172,9 @@ impl Epoll {
         &self,
         this: WeakRc<OpenFile>,
         change: Change,
-        fd: i32,
-        file: WeakRc<OpenFile>,
+        (fd, file): (i32, WeakRc<OpenFile>),
         event: EpollEvent,
+        me: &dyn VfsCaller,
         cx: &Cx,
     ) -> Result<()> {
         if change == Change::Delete {
@@ -222,7 +222,7 @@ impl Epoll {
             _ => Some(self.add(fd, file, event, cx)?),
         };
         if let Some(look) = look
-            && matches!(look.ask(cx)?, Found::Ready(_))
+            && matches!(look.ask(Some(me), cx)?, Found::Ready(_))
         {
             look.relay.finish();
             self.bell.get().ring(look.relay, look.key);
@@ -312,19 +312,31 @@ impl Epoll {
     /// # Errors
     /// The first thing that `tell` says, if it is about the first files; else the rest stays for the next time. EBADF: the set is being closed.
     #[inline(always)]
-    pub fn scan(&self, max: usize, cx: &Cx, tell: impl FnMut(&[EpollEvent]) -> Step<()>) -> Step<usize> {
+    pub fn scan(
+        &self,
+        max: usize,
+        me: &dyn VfsCaller,
+        cx: &Cx,
+        tell: impl FnMut(&[EpollEvent]) -> Step<()>,
+    ) -> Step<usize> {
         if frame::cpu::count() > 1 {
-            self.scan_beside_others(max, cx, tell)
+            self.scan_beside_others(max, me, cx, tell)
         } else {
-            self.scan_as::<false>(max, cx, tell)
+            self.scan_as::<false>(max, me, cx, tell)
         }
     }
 
     /// As [`scan`](Self::scan), on one of several cores: while another closes the set, its items are taken out, which is not the same as a set in which nothing is
     /// ready.
     #[inline(never)]
-    fn scan_beside_others(&self, max: usize, cx: &Cx, tell: impl FnMut(&[EpollEvent]) -> Step<()>) -> Step<usize> {
-        let reported = self.scan_as::<true>(max, cx, tell)?;
+    fn scan_beside_others(
+        &self,
+        max: usize,
+        me: &dyn VfsCaller,
+        cx: &Cx,
+        tell: impl FnMut(&[EpollEvent]) -> Step<()>,
+    ) -> Step<usize> {
+        let reported = self.scan_as::<true>(max, me, cx, tell)?;
         if reported == 0 && self.set.lock(cx).is_ending {
             return Err(Errno::EBADF.into());
         }
@@ -336,6 +348,7 @@ impl Epoll {
     fn scan_as<const MANY: bool>(
         &self,
         max: usize,
+        me: &dyn VfsCaller,
         cx: &Cx,
         mut tell: impl FnMut(&[EpollEvent]) -> Step<()>,
     ) -> Step<usize> {
@@ -354,7 +367,7 @@ impl Epoll {
             let mut count = 0;
             for place in &mut looks[..wanted] {
                 let Some(look) = place else { continue };
-                match look.ask(cx) {
+                match look.ask(Some(me), cx) {
                     Ok(Found::Ready(events)) => {
                         ready[count] = EpollEvent { events: events.bits(), data: look.data };
                         count += 1;
@@ -467,7 +480,7 @@ impl Epoll {
             let mut look = [None];
             self.take_rung(&mut look, cx);
             let [Some(look)] = look else { continue };
-            if let Ok(Found::Ready(events)) = look.ask(cx) {
+            if let Ok(Found::Ready(events)) = look.ask(None, cx) {
                 look.put_back(events, bell, cx);
                 return true;
             }
@@ -580,19 +593,23 @@ impl Look {
         bell.put_back(self.relay, self.key);
     }
 
-    /// Asks the file. If it is ready the relay is prepared, for the caller to commit or to finish; else it is armed.
-    fn ask(&self, cx: &Cx) -> Result<Found> {
+    /// Asks the file, for a caller if there is one. If it is ready the relay is prepared, for the caller to commit or to finish; else it is armed.
+    fn ask(&self, me: Option<&dyn VfsCaller>, cx: &Cx) -> Result<Found> {
         let file = self.file.upgrade(cx)?;
         let interest = Events::from_bits_retain(self.events & 0xffff);
+        let poll = |waker| match me {
+            Some(me) => file.poll_for(me, interest, waker, cx),
+            None => file.file.poll(interest, waker, cx),
+        };
         if self.events & EPOLLET == 0 {
-            let events = file.file.poll(interest, None, cx);
+            let events = poll(None);
             if !events.is_empty() {
                 return Ok(Found::Ready(events));
             }
         }
         loop {
             let waker = self.relay.prepare();
-            let events = file.file.poll(interest, Some(waker), cx);
+            let events = poll(Some(waker));
             if !events.is_empty() {
                 return Ok(Found::Ready(events));
             }

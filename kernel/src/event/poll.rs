@@ -4,7 +4,7 @@ use frame::Cx;
 use refs::Waker;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::fs::{Descriptors, Events, FileTable};
+use crate::fs::{Descriptors, Events, FileTable, VfsCaller, asker_matters};
 
 /// What poll(2) exchanges for each descriptor.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -20,19 +20,41 @@ pub struct PollFd {
 
 /// Looks at all descriptors and notes what is ready; how many have anything. With a waker: it is woken when that may
 /// have changed. It is taken away where something is ready, since then nobody will wait.
-pub fn poll_step(fds: &mut [PollFd], waker: &mut Option<Waker>, files: &FileTable, cx: &Cx) -> usize {
+#[inline]
+pub fn poll_step(
+    fds: &mut [PollFd],
+    waker: &mut Option<Waker>,
+    files: &FileTable,
+    me: &dyn VfsCaller,
+    cx: &Cx,
+) -> usize {
+    if asker_matters() { look::<true>(fds, waker, files, me, cx) } else { look::<false>(fds, waker, files, me, cx) }
+}
+
+/// As [`poll_step`]; whether there may be files to which it matters who asks.
+#[inline(always)]
+fn look<const FOR_CALLER: bool>(
+    fds: &mut [PollFd],
+    waker: &mut Option<Waker>,
+    files: &FileTable,
+    me: &dyn VfsCaller,
+    cx: &Cx,
+) -> usize {
     let handles = files.handles.lock(cx);
     let mut ready = 0;
     let mut rest = fds.iter_mut();
     if waker.is_some() {
-        ready += enter(&mut rest, waker, &handles, cx);
+        ready += enter(&mut rest, waker, &handles, me, cx);
     }
     for entry in rest {
         let Ok(fd) = usize::try_from(entry.fd) else {
             entry.ready = 0;
             continue;
         };
-        let events = handles.get(fd, cx).map_or(Events::INVALID, |open| open.file.poll(entry.interest(), None, cx));
+        let events = handles.get(fd, cx).map_or(Events::INVALID, |open| match FOR_CALLER {
+            true => open.file.poll_for(me, entry.interest(), None, cx),
+            false => open.file.poll(entry.interest(), None, cx),
+        });
         entry.ready = events.bits() as u16;
         ready += usize::from(!events.is_empty());
     }
@@ -45,6 +67,7 @@ fn enter(
     rest: &mut core::slice::IterMut<'_, PollFd>,
     waker: &mut Option<Waker>,
     handles: &Descriptors,
+    me: &dyn VfsCaller,
     cx: &Cx,
 ) -> usize {
     for entry in rest {
@@ -54,7 +77,7 @@ fn enter(
             if let Some(waker) = *waker {
                 open.downgrade().watch(waker, cx);
             }
-            open.file.poll(entry.interest(), *waker, cx)
+            open.poll_for(me, entry.interest(), *waker, cx)
         });
         if !events.is_empty() {
             entry.ready = events.bits() as u16;

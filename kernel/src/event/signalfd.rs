@@ -9,7 +9,7 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::current::Current;
 use crate::error::Errno;
-use crate::fs::{Events, File, FileEnd, Lseek, VfsCaller};
+use crate::fs::{AskerMatters, Events, File, FileEnd, Lseek, VfsCaller};
 use crate::heap::slot_bytes;
 use crate::process::Process;
 use crate::reclaim::Held;
@@ -19,8 +19,9 @@ use crate::step::{Step, Stop};
 /// Reads take the signals of a set that are pending for whoever reads.
 pub struct SignalFd {
     set: AtomicU64,
-    /// Who made it: it is for that process' signals that one waits.
+    /// Who made it: for whom nobody in particular waits, such as a set of epoll(7) in another one.
     process: WeakRc<Process>,
+    _asker: AskerMatters,
 }
 
 /// `struct signalfd_siginfo`.
@@ -80,7 +81,7 @@ impl SignalFdInfo {
 impl SignalFd {
     /// Takes the signals of `set`.
     pub fn new(set: SignalSet, process: WeakRc<Process>) -> Self {
-        let fd = SignalFd { set: AtomicU64::new(0), process };
+        let fd = SignalFd { set: AtomicU64::new(0), process, _asker: AskerMatters::default() };
         fd.change(set);
         fd
     }
@@ -92,6 +93,25 @@ impl SignalFd {
 
     fn set(&self) -> SignalSet {
         SignalSet(self.set.load(Ordering::Relaxed))
+    }
+
+    /// What is ready for one of the process' threads, which has these signals of its own.
+    fn look(
+        &self,
+        process: &Process,
+        own: impl FnOnce() -> SignalSet,
+        interest: Events,
+        waker: Option<Waker>,
+        cx: &Cx,
+    ) -> Events {
+        if let Some(waker) = waker {
+            process.signal_arrived.register(waker, cx);
+        }
+        if process.pending.set().union(own()).intersection(self.set()).is_empty() {
+            Events::empty()
+        } else {
+            interest & (Events::IN | Events::READ_NORMAL)
+        }
     }
 }
 
@@ -134,16 +154,19 @@ impl File for SignalFd {
     }
 
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        // Nobody is known to ask, so it is for whoever made it, and for any of his threads.
         let Ok(process) = self.process.upgrade(cx) else { return Events::empty() };
-        if let Some(waker) = waker {
-            process.signal_arrived.register(waker, cx);
-        }
-        let mut pending = process.pending.set();
-        process.each_thread(cx, |thread| pending = pending.union(thread.signals.pending.set()));
-        if pending.intersection(self.set()).is_empty() {
-            Events::empty()
-        } else {
-            interest & (Events::IN | Events::READ_NORMAL)
-        }
+        let own = || {
+            let mut pending = SignalSet::default();
+            process.each_thread(cx, |thread| pending = pending.union(thread.signals.pending.set()));
+            pending
+        };
+        self.look(&process, own, interest, waker, cx)
+    }
+
+    fn poll_for(&self, me: &dyn VfsCaller, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        let me = Current::of(me).ok().and_then(|me| Some((me.process(cx).ok()?, me.thread(cx).ok()?)));
+        let Some((process, thread)) = me else { return Events::empty() };
+        self.look(&process, || thread.signals.pending.set(), interest, waker, cx)
     }
 }

@@ -16,7 +16,7 @@ use super::file_end::{OtherEnd, UnseenEnd};
 use super::inode_file::InodeFile;
 use super::nameless_remains;
 use super::notify::{self, dnotify};
-use super::{FileEnd, FileKind, FileTable, Inode, Location, UnseenContents, VfsCaller};
+use super::{FileEnd, FileKind, FileTable, Inode, Location, UnseenContents, VfsCaller, asker_matters};
 use crate::block::{Cache, Depth, DirectRead, SyncProgress};
 use crate::error::{Errno, Result};
 use crate::heap::object_bytes;
@@ -141,6 +141,11 @@ pub trait File: Any + Send + Sync {
     /// become ready. Used for poll(2) and by every blocking read and write.
     fn poll(&self, interest: Events, _waker: Option<Waker>, _cx: &Cx) -> Events {
         interest & (Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL)
+    }
+
+    /// As [`poll`](Self::poll), for a caller: of files that show something of whoever asks, and have an [`AskerMatters`](super::AskerMatters).
+    fn poll_for(&self, _me: &dyn VfsCaller, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        self.poll(interest, waker, cx)
     }
 
     /// What [`poll`](Self::poll) has just said did not get to a program: what it says only once it says again.
@@ -442,6 +447,12 @@ impl OpenFile {
         // The usual case needs no look at the memory, nor at what the other cores count for themselves.
         let may_be = OPEN_FILES.about() >= FEWEST as isize / 2 || FILE_MAX.get() != AUTOMATIC;
         may_be && Self::count() >= Self::most()
+    }
+
+    /// What is ready for a caller: [`File::poll_for`].
+    #[inline(always)]
+    pub fn poll_for(&self, me: &dyn VfsCaller, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        if asker_matters() { self.file.poll_for(me, interest, waker, cx) } else { self.file.poll(interest, waker, cx) }
     }
 
     /// The file, if it is of that kind.

@@ -10,6 +10,7 @@
 pub mod access;
 pub mod acl;
 pub mod anonymous;
+mod asking;
 pub mod attributes;
 mod caller;
 pub mod cgroup;
@@ -68,6 +69,7 @@ pub mod types;
 mod unseen_contents;
 pub mod walk;
 
+pub use asking::{AskerMatters, asker_matters};
 pub use caller::VfsCaller;
 pub use context::FsContext;
 pub use descriptors::Descriptors;

@@ -168,20 +168,25 @@ impl PipeEnd {
     #[inline(always)]
     fn enter(&self, waker: Waker, cx: &Cx) {
         let pipe = self.pipe.get(cx);
-        let state = pipe.state.lock(cx);
-        let (readers, writers) = (state.readers, state.writers);
-        drop(state);
         if self.readers.is_some() {
             pipe.readable.register(waker, cx);
-            if let Some(writers) = writers.filter(|writers| !writers.is_gone()) {
-                writers.watch(waker, cx);
-            }
         }
         if self.writers.is_some() {
             pipe.writable.register(waker, cx);
-            if let Some(readers) = readers.filter(|readers| !readers.is_gone()) {
-                readers.watch(waker, cx);
-            }
+        }
+        // Whoever makes others than these wakes those who are in the lists by now.
+        let state = pipe.state.lock(cx);
+        let (readers, writers) = (state.readers, state.writers);
+        drop(state);
+        if self.readers.is_some()
+            && let Some(writers) = writers.filter(|writers| !writers.is_gone())
+        {
+            writers.watch(waker, cx);
+        }
+        if self.writers.is_some()
+            && let Some(readers) = readers.filter(|readers| !readers.is_gone())
+        {
+            readers.watch(waker, cx);
         }
     }
 

@@ -20,14 +20,17 @@ pub fn open_fifo_async(
     inode: WeakRc<Inode>,
     flags: OpenFlags,
 ) -> Result<OpenFile> {
-    let pipe = pipe_of(&*inode.upgrade(cx)?, cx);
+    let pipe = pipe_of(&*inode.upgrade(cx).map_err(|_| Errno::ENOENT)?, cx);
     let by = PipeUser::new(&me.credentials(cx)?.lock(cx));
     let file = Pipe::open_async(cx, me, pipe, flags, by)?;
     if flags.contains(OpenFlags::DIRECT) {
         // That can only be set later.
         return Err(Errno::EINVAL);
     }
-    let path = Path { mount: mount.upgrade(cx)?, inode: inode.upgrade(cx).map_err(|_| Errno::ENOENT)? };
+    let path = Path {
+        mount: mount.upgrade(cx).map_err(|_| Errno::ENOENT)?,
+        inode: inode.upgrade(cx).map_err(|_| Errno::ENOENT)?,
+    };
     let kept =
         flags & !(OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::CLOSE_ON_EXEC | OpenFlags::NO_CONTROLLING_TTY);
     Ok(OpenFile::of_path(file, kept, path.keep()?))

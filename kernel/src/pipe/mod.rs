@@ -236,7 +236,8 @@ impl Pipe {
         let mut outcome = Ok(());
         if named && reads != writes && !flags.contains(OpenFlags::NONBLOCK) {
             outcome = complete_async(cx, me, Patience::Forever, |cx, _, waker| {
-                let fifo = fifo.upgrade(cx)?;
+                // One that has lost its last name nobody else opens any more: only a signal ends the wait.
+                let Ok(fifo) = fifo.upgrade(cx) else { return Err(Stop::Block) };
                 if let Some(waker) = waker {
                     fifo.opened.register(waker, cx);
                 }
@@ -249,7 +250,11 @@ impl Pipe {
                 if there || so_far != others_so_far { Ok(()) } else { Err(Stop::Block) }
             });
         }
-        let end = Pipe::enter(&fifo.upgrade(cx)?, reads, writes, cx);
+        // Its last name may have gone meanwhile, and the FIFO with it.
+        let end = match fifo.upgrade(cx) {
+            Ok(fifo) => Pipe::enter(&fifo, reads, writes, cx),
+            Err(_) => Err(Errno::ENOENT),
+        };
         outcome.and(end.map(|end| Box::new(end) as Box<dyn File>))
     }
 
@@ -281,11 +286,13 @@ impl Pipe {
     fn enter(fifo: &TempRc<'_, Self>, reads: bool, writes: bool, cx: &Cx) -> Result<PipeEnd> {
         let mut state = fifo.state.lock(cx);
         let (mut readers, mut writers) = (None, None);
+        let (mut has_new_readers, mut has_new_writers) = (false, false);
         let opened_before_writer =
             (fifo.named && reads && !writes && !state.has_writers()).then_some(state.writers_so_far);
         if reads {
             state.opening_readers -= 1;
             let object = state.readers.and_then(|readers| readers.upgrade(cx).ok()?.share());
+            has_new_readers = object.is_none();
             let object = object.unwrap_or_else(|| StrongRc::new(Readers));
             state.readers = Some(object.downgrade());
             readers = Some(object);
@@ -293,11 +300,19 @@ impl Pipe {
         if writes {
             state.opening_writers -= 1;
             let object = state.writers.and_then(|writers| writers.upgrade(cx).ok()?.share());
+            has_new_writers = object.is_none();
             let object = object.unwrap_or_else(|| StrongRc::new(Writers));
             state.writers = Some(object.downgrade());
             writers = Some(object);
         }
         drop(state);
+        // Those who wait on the other side began when there was nobody here whose end they could watch.
+        if has_new_readers {
+            fifo.writable.wake_all();
+        }
+        if has_new_writers {
+            fifo.readable.wake_all();
+        }
         let pipe = fifo.share().ok_or(Errno::ENXIO)?;
         Ok(PipeEnd::new(pipe, readers, writers, opened_before_writer))
     }

@@ -64,7 +64,7 @@ fn epoll_ctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     };
     let open = set.upgrade(cx).map_err(|_| Errno::EBADF)?;
     let epoll = open.kind::<Epoll>().filter(|_| set != file).ok_or(Errno::EINVAL)?;
-    epoll.control(set, change.ok_or(Errno::EINVAL)?, args.int(2), file, event, cx)?;
+    epoll.control(set, change.ok_or(Errno::EINVAL)?, (args.int(2), file), event, me, cx)?;
     Ok(0)
 }
 
@@ -100,7 +100,7 @@ fn wait_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) ->
         }
         let memory = me.memory(cx)?;
         let mut left = events_at.slice();
-        let reported = epoll.scan(max, cx, |events| {
+        let reported = epoll.scan(max, me, cx, |events| {
             memory.write_slice(left, events)?;
             left = left.behind(events.len());
             Ok(())

@@ -42,7 +42,12 @@ fn futex_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         abi::FUTEX_WAIT => wait_relative_async(cx, me, args, scope),
         abi::FUTEX_WAIT_BITSET => {
             let patience = deadline_async(cx, me, args.input::<TimeSpec>(3), operation)?;
-            futex::wait_async(cx, me, word, scope, value, args.int(5) as u32, patience).map(|()| 0)
+            let waited = futex::wait_async(cx, me, word, scope, value, args.int(5) as u32, patience);
+            match waited {
+                // With a time-out no handler lets it go on, whatever SA_RESTART says: signal(7).
+                Err(Errno::RESTART_SYS) if patience != Patience::Forever => Err(Errno::RESTART_NO_HANDLER),
+                waited => waited.map(|()| 0),
+            }
         }
         abi::FUTEX_WAKE => wake_async(cx, me, word, scope, counts.0.max(1), futex::ANY),
         abi::FUTEX_WAKE_BITSET => wake_async(cx, me, word, scope, counts.0.max(1), args.int(5) as u32),

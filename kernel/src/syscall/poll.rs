@@ -162,7 +162,7 @@ fn look_async(cx: &mut Cx, me: &mut Current, fds: UserSlice<PollFd, InOut>, pati
             let chunk = &mut chunk[..CHUNK.min(count - first)];
             let at = fds.behind(first);
             memory.read_into(at, chunk)?;
-            let found = poll_step(chunk, &mut left, &files, cx);
+            let found = poll_step(chunk, &mut left, &files, me, cx);
             if let Err(stop) = memory.write_slice(at, chunk) {
                 poll_was_lost(chunk, &files, cx);
                 return Err(stop.into());
@@ -317,7 +317,7 @@ impl Sets {
                         interest |= MEMBERSHIP[set];
                     }
                 }
-                let events = open.file.poll(interest, waker, cx);
+                let events = open.poll_for(me, interest, waker, cx);
                 for set in 0..3 {
                     if asked[set] >> bit & 1 != 0 && events.intersects(MEMBERSHIP[set]) {
                         found[set] |= 1 << bit;

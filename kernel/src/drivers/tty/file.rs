@@ -10,6 +10,7 @@ use linux_raw_sys::general::{TOSTOP, VMIN, VTIME};
 use refs::{StrongRc, Waker, WeakRc};
 
 use super::job::{self, Use};
+use super::turn::Presence;
 use super::{Available, Slaves, TerminalState, Tty, control};
 use crate::credentials::Capability;
 use crate::current::Current;
@@ -31,6 +32,8 @@ pub struct TtyFile {
     hangups: u32,
     /// Tells the master of a pseudo-terminal that its slave is open.
     _slaves: Option<StrongRc<Slaves>>,
+    /// What is written by it in pieces is over with it.
+    presence: StrongRc<Presence>,
 }
 
 /// Opens the controlling terminal of the caller: `/dev/tty`.
@@ -41,7 +44,7 @@ pub fn open_controlling(_flags: OpenFlags, me: &Current, cx: &Cx) -> Result<Box<
     let tty = job::controlling(me, cx).ok_or(Errno::ENXIO)?;
     let hangups = tty.upgrade(cx).map_err(|_| Errno::ENXIO)?.state.lock(cx).hangups;
     let slaves = super::pty::slaves_of(tty, cx);
-    Ok(Box::new(TtyFile { tty, hangups, _slaves: slaves }))
+    Ok(Box::new(TtyFile { tty, hangups, _slaves: slaves, presence: StrongRc::new(Presence) }))
 }
 
 impl TtyFile {
@@ -62,7 +65,7 @@ impl TtyFile {
         if !flags.contains(OpenFlags::NO_CONTROLLING_TTY) {
             job::adopt(&object, me, cx);
         }
-        Ok(TtyFile { tty, hangups, _slaves: slaves })
+        Ok(TtyFile { tty, hangups, _slaves: slaves, presence: StrongRc::new(Presence) })
     }
 
     /// The terminal.
@@ -187,7 +190,7 @@ impl File for TtyFile {
 
     fn begin_turn(&self, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
         let tty = self.tty.upgrade(cx).map_err(|_| Errno::EIO)?;
-        tty.state.lock(cx).writing.begin(Current::of(me)?.thread)
+        tty.state.lock(cx).writing.begin(Current::of(me)?.thread, Some(self.presence.downgrade()))
     }
 
     fn end_turn(&self, me: &dyn VfsCaller, cx: &Cx) {
@@ -212,6 +215,10 @@ impl File for TtyFile {
             tty.input.register(waker, cx);
             if interest.contains(Events::OUT) {
                 tty.output.register(waker, cx);
+                let writer = tty.state.lock(cx).writing.opened();
+                if let Some(writer) = writer.filter(|writer| !writer.is_gone()) {
+                    writer.watch(waker, cx);
+                }
             }
         }
         let mut state = tty.state.lock(cx);

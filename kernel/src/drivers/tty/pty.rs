@@ -94,9 +94,15 @@ pub fn open_slave(number: u32, flags: OpenFlags, me: &Current, cx: &Cx) -> Resul
 pub(super) fn slaves_of(tty: WeakRc<Tty>, cx: &Cx) -> Option<StrongRc<Slaves>> {
     let tty = tty.upgrade(cx).ok().filter(|tty| matches!(tty.line, Line::Master(_)))?;
     let mut state = tty.state.lock(cx);
-    let slaves = state.slaves.and_then(|slaves| slaves.upgrade(cx).ok()?.share());
-    let slaves = slaves.unwrap_or_else(|| StrongRc::new(Slaves));
+    let there = state.slaves.and_then(|slaves| slaves.upgrade(cx).ok()?.share());
+    let is_new = there.is_none();
+    let slaves = there.unwrap_or_else(|| StrongRc::new(Slaves));
     state.slaves = Some(slaves.downgrade());
+    drop(state);
+    if is_new {
+        // Whoever waits at the master began when there was no slave whose end it could watch.
+        tty.master.wake_all();
+    }
     Some(slaves)
 }
 
@@ -194,7 +200,7 @@ impl File for MasterFile {
     }
 
     fn begin_turn(&self, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
-        self.tty.get(cx).state.lock(cx).typing.begin(Current::of(me)?.thread)
+        self.tty.get(cx).state.lock(cx).typing.begin(Current::of(me)?.thread, None)
     }
 
     fn end_turn(&self, me: &dyn VfsCaller, cx: &Cx) {

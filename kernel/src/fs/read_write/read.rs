@@ -6,9 +6,7 @@ use frame::Cx;
 use frame::mm::{PAGE_SIZE, Writer};
 use refs::{Waker, WeakRc};
 
-use super::{
-    Position, SLOW_AT_ONCE, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, watch,
-};
+use super::{Position, SLOW_AT_ONCE, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest};
 use crate::block::DirectRead;
 use crate::error::{Errno, Result};
 use crate::fs::notify::{self, FileEvents};
@@ -94,9 +92,9 @@ pub fn read_async(
 }
 
 #[inline(never)]
-fn go_on_reading_async(
+fn go_on_reading_async<C: VfsCaller>(
     cx: &mut Cx,
-    me: &mut impl VfsCaller,
+    me: &mut C,
     name: WeakRc<OpenFile>,
     pieces: &[UserBuffer<u8, Out>],
     (mut done, first): (usize, Option<Stop>),
@@ -105,11 +103,12 @@ fn go_on_reading_async(
 ) -> Result<usize> {
     let wait = Wait::new(Events::IN, how.no_wait);
     let mut passing = DirectRead::default();
-    let mut step = |cx: &Cx, me: &_, waker: Option<Waker>| {
+    let mut step = |cx: &Cx, me: &C, waker: Option<Waker>| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         check(&open, OpenFlags::can_read, position)?;
         if let Some(waker) = waker {
-            watch(&open, &name, Events::IN, waker, cx);
+            name.watch(waker, cx);
+            open.poll_for(me.as_dyn(), Events::IN, Some(waker), cx);
         }
         let step = read_step(&open, pieces, (&mut done, &mut passing), position, how, me, cx);
         // What has been given to a device is waited for, even where the call would not have begun to wait.
