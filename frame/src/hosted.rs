@@ -266,6 +266,9 @@ pub mod user {
             }
         }
 
+        /// Nothing: there is no processor that could have it.
+        pub fn take_out(&mut self, _cx: &Cx) {}
+
         /// The bases of the segments `fs` and `gs`.
         pub fn segment_bases(&self) -> (usize, usize) {
             self.bases

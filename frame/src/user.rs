@@ -179,6 +179,12 @@ impl UserContext {
         unsafe { self.saved_fpu() }
     }
 
+    /// Takes the context out of the processor, if this core has it loaded: who gets it next on another core waits for nobody.
+    pub fn take_out(&mut self, _cx: &Cx) {
+        self.save();
+        self.discard();
+    }
+
     /// The bases of the segments `fs` and `gs`.
     pub fn segment_bases(&self) -> (usize, usize) {
         let bases = self.bases();

@@ -12,6 +12,7 @@ use super::membership::{self, NewContainers, NewMember};
 use super::pid::THREADS_MAX;
 use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
+use super::trace::{self, Event};
 use super::user_count::UserCount;
 use super::{
     INIT, Life, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, exit, freezer, pid, session,
@@ -109,34 +110,52 @@ impl CloneArgs {
 pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<usize> {
     args.check(me, cx)?;
     memory::admit()?;
+    let is_traced = me.thread(cx)?.tracing.is_traced();
+    if is_traced {
+        trace::prepare_child(me, args, cx)?;
+    }
     let pidfd = if args.has(abi::CLONE_PIDFD) { Some(install_pidfd_async(cx, me, args.pidfd)?) } else { None };
     let made = make_async(cx, me, args);
     if let Some(pidfd) = pidfd {
         pidfd.stand_for(&made, me, cx)?;
     }
-    let Unstarted { current, tid, parameters } = made?;
+    let Unstarted { mut current, tid, parameters } = made?;
     let child = current.thread;
     if args.has(abi::CLONE_PARENT_SETTID) {
         // Before the child can end and clear the same word. As on Linux, a bad address is the caller's loss.
         let _ = me.write_async(cx, args.parent_tid, &tid);
     }
+    if is_traced {
+        trace::begin_child(me, &mut current, cx);
+    }
     start(current, parameters, cx);
+    if is_traced {
+        trace::tell_of_child_async(cx, me, tid);
+    }
     if args.has(abi::CLONE_VFORK) {
-        // A fatal signal ends the caller even while the child has its memory.
-        let _ = step::complete_unless_killed_async(cx, me, |cx, me, waker| {
-            let Ok(child) = child.upgrade(cx) else { return Ok(()) };
-            if let Some(waker) = waker {
-                child.release.register(waker, cx);
-                child.downgrade().watch(waker, cx);
-                freezer::note_standing(&*me.process(cx)?, &*me.thread(cx)?, cx);
-            }
-            if child.released.load(Ordering::Acquire) { Ok(()) } else { Err(Stop::Block) }
-        });
-        if let (Ok(process), Ok(thread)) = (me.process(cx), me.thread(cx)) {
-            freezer::note_going(&process, &thread, cx);
+        wait_for_memory_async(cx, me, child);
+        if is_traced {
+            trace::event_async(cx, me, Event::VForkDone, tid.into());
         }
     }
     Ok(tid as usize)
+}
+
+/// The caller waits until a child that has its memory has another one, or none (CLONE_VFORK).
+fn wait_for_memory_async(cx: &mut Cx, me: &mut Current, child: WeakRc<Thread>) {
+    // A fatal signal ends the caller even while the child has its memory.
+    let _ = step::complete_unless_killed_async(cx, me, |cx, me, waker| {
+        let Ok(child) = child.upgrade(cx) else { return Ok(()) };
+        if let Some(waker) = waker {
+            child.release.register(waker, cx);
+            child.downgrade().watch(waker, cx);
+            freezer::note_standing(&*me.process(cx)?, &*me.thread(cx)?, cx);
+        }
+        if child.released.load(Ordering::Acquire) { Ok(()) } else { Err(Stop::Block) }
+    });
+    if let (Ok(process), Ok(thread)) = (me.process(cx), me.thread(cx)) {
+        freezer::note_going(&process, &thread, cx);
+    }
 }
 
 /// A pidfd that stands for nobody yet. Another thread may close its descriptor, or duplicate it: the description is what is filled.

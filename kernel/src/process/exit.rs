@@ -9,6 +9,7 @@ use refs::{NoSuspend, StrongRc, TempRc};
 use super::thread_group::{CHILDREN_AT_A_TIME, Notable};
 use super::{
     Continuation, Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, Thread, freezer, semaphores, session, stop,
+    trace,
 };
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -65,6 +66,9 @@ fn take_owed(me: &Current, cx: &Cx) -> Result<Owed> {
 
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
 pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
+    if me.thread(cx).is_ok_and(|thread| thread.tracing.is_traced() || thread.tracing.is_tracer()) {
+        trace::thread_ends_async(cx, me);
+    }
     // What one thread leaves behind, no other is to see that runs on. And for one thread of several others may wait until it has let go of what they share.
     while me.process(cx).is_ok_and(|process| process.is_exiting() && is_to_tell_others(&process, cx)) {
         sched::pause_in_end_async(cx);
@@ -88,10 +92,18 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     if let Some(fs) = held.fs {
         fs.end_unseen_if(FsContext::end_is_unseen);
     }
+    if held.was_last && me.process(cx).is_ok_and(|process| process.tracing.has_tracees()) {
+        trace::release_all_async(cx, me);
+    }
     tasks::free_all_async(cx);
     // Before anybody may look for it, or give its number to another.
     if let Some(thread) = THREADS.remove(held.tid, cx) {
-        thread.get(cx).count.end();
+        let gone = thread.get(cx);
+        gone.count.end();
+        if gone.tracing.is_traced() {
+            trace::end_of_tracee(&gone, cx);
+        }
+        drop(gone);
         thread.destroy_unseen(cx, |_| true);
     }
     let threads = THREADS.len();
@@ -219,6 +231,9 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
         }
     };
     process.ended.wake_all();
+    if process.tracing.is_watched() {
+        trace::end_of_process(process, cx);
+    }
     if may_orphan {
         // Two that end at the same time both still saw the other.
         hang_up_if_orphaned(process.group(), Some(process), cx);

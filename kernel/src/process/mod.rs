@@ -40,6 +40,7 @@ mod table;
 mod thread;
 mod thread_group;
 mod throttle;
+pub mod trace;
 mod user_count;
 mod wait;
 
@@ -62,8 +63,8 @@ pub use session::{
     set_group,
 };
 pub use stop::{
-    Continuation, JobState, begin_stop, continue_next, continue_with, in_order_of_stops, notice_stop, stop_next,
-    wait_while_stopped_async,
+    Continuation, JobState, begin_stop, continue_next, continue_with, end_stops_at_exit, in_order_of_stops,
+    notice_stop, stop_next, stop_with_others, wait_while_stopped_async,
 };
 pub use thread::{Name, Thread, TimerSlack};
 pub use thread_group::{Life, Process, Status};

@@ -65,6 +65,15 @@ pub fn begin_stop(process: &Process, signal: Signal, continued: u64, cx: &impl N
     broadcast::stop_threads(process, stop, cx);
 }
 
+/// The process, which ends, is killed: those of its threads that stand for their tracers at their ends go on.
+#[cold]
+#[inline(never)]
+pub fn end_stops_at_exit(process: &Process, cx: &impl NoSuspend) {
+    process.tracing.note_kill();
+    let stop = process.job.lock(cx).stops;
+    broadcast::continue_threads(process, stop, cx);
+}
+
 /// Tells the next of a walk through the process' threads of its stop number `stop`; false if there is no more, or the stop is over.
 pub fn stop_next(process: &Process, stop: u64, last: &mut Cursor, cx: &impl NoSuspend) -> bool {
     let Some(thread) = process.next_thread(last, cx) else { return false };
@@ -84,6 +93,14 @@ pub fn stop_next(process: &Process, stop: u64, last: &mut Cursor, cx: &impl NoSu
 pub fn notice_stop(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
     let job = process.job.lock(cx);
     if matches!(job.state, JobState::Stopping { .. }) {
+        thread.signals.add_work(Work::STOP);
+    }
+}
+
+/// If the process is stopped or about to, the thread stops as well, which is traced, or was: it may have gone on meanwhile.
+pub fn stop_with_others(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
+    let job = process.job.lock(cx);
+    if job.state != JobState::Running {
         thread.signals.add_work(Work::STOP);
     }
 }
@@ -108,7 +125,7 @@ pub(super) fn one_leaves(process: &Process, thread: &Thread, cx: &impl NoSuspend
 }
 
 /// A thread has stopped. Nothing if it has said so already.
-fn one_has_stopped(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
+pub(super) fn one_has_stopped(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
     one_fewer_has_to_stop(process, process.job.lock(cx), thread, cx);
 }
 
@@ -212,7 +229,9 @@ pub fn wait_while_stopped_async(cx: &mut Cx, me: &Current) {
             one_has_stopped(&process, &thread, cx);
             freezer::note_standing(&process, &thread, cx);
         }
-        let stays = me.thread(cx).is_ok_and(|thread| (thread.signals.work() & (Work::STOP | Work::EXIT)) == Work::STOP);
+        let stays = me.thread(cx).is_ok_and(|thread| {
+            (thread.signals.work() & (Work::STOP | Work::EXIT)) == Work::STOP && !thread.tracing.is_traced()
+        });
         if !stays {
             tasks::finish_wait(cx);
             if let (Ok(process), Ok(thread)) = (me.process(cx), me.thread(cx)) {

@@ -9,6 +9,7 @@ use tasks::TaskRef;
 
 use super::blocked_call::BlockedCall;
 use super::members::TicketCell;
+use super::trace::Tracing;
 use super::user_count::UserCount;
 use super::{Process, Status, Usage};
 use crate::credentials::{Credentials, Uid};
@@ -79,6 +80,8 @@ pub struct Thread {
     pub io_priority: AtomicU32,
     /// What personality(2) was told.
     pub personality: AtomicU32,
+    /// Whether it is traced, and traces others: ptrace(2).
+    pub tracing: Tracing,
 }
 
 /// The times in user mode and in the kernel that a thread or process was last said to have used. Which part of its time is which is an estimate that gets
@@ -183,6 +186,7 @@ impl Thread {
             timer_slack: TimerSlack::new(TIMER_SLACK),
             io_priority: AtomicU32::new(IO_PRIORITY),
             personality: AtomicU32::new(0),
+            tracing: Tracing::default(),
         }
     }
 
@@ -325,6 +329,11 @@ impl Thread {
     /// With which status it ends when it exits by itself.
     pub fn set_exit_status(&self, status: Status) {
         self.exit_status.store(status.0, Ordering::Relaxed);
+    }
+
+    /// With which status it ends when it exits by itself.
+    pub(super) fn own_exit_status(&self) -> Status {
+        Status(self.exit_status.load(Ordering::Relaxed))
     }
 
     /// Lets the one go on that waits until this thread has another address space or none (CLONE_VFORK). Called at exit and by execve(2).

@@ -12,7 +12,7 @@ use super::semaphores::Undos;
 use super::stop::{self, Job};
 use super::thread::ReportedTime;
 use super::user_count::UserCount;
-use super::{JobState, Limits, Name, PROCESSES, Thread, Usage, freezer};
+use super::{JobState, Limits, Name, PROCESSES, Thread, Usage, freezer, trace};
 use crate::error::Result;
 use crate::sched::Account;
 use crate::signal::{Action, Actions, Pending, Signal, Work};
@@ -111,6 +111,8 @@ pub struct Process {
     pub oom_score_adjust: AtomicI32,
     /// Who it works for.
     pub login: Login,
+    /// Whom its threads trace, and which of them are traced: ptrace(2).
+    pub tracing: trace::OfProcess,
 }
 
 /// So many children are given away before others may have their turn.
@@ -285,6 +287,7 @@ impl Process {
             has_executed: AtomicBool::new(false),
             oom_score_adjust: AtomicI32::new(0),
             login: Login::none(),
+            tracing: trace::OfProcess::default(),
         }
     }
 

@@ -6,7 +6,8 @@ use linux_raw_sys::general as abi;
 use refs::TempRc;
 
 use super::exit::remove;
-use super::{JobState, Life, Process, Usage};
+use super::trace::Found;
+use super::{JobState, Life, Process, Status, Usage};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::signal::Signal;
@@ -83,8 +84,15 @@ pub fn wait_async(
         loop {
             let (found, has_candidate) = find(&parent, choice, options, cx);
             let Some((child, change)) = found else {
+                let mut is_tracer = false;
+                if parent.tracing.has_tracees() {
+                    match look_at_tracees(&parent, choice, options, &mut |report| tell(cx, me, report), cx)? {
+                        Ok(report) => return Ok(Some(report)),
+                        Err(is_there) => is_tracer = is_there,
+                    }
+                }
                 return match () {
-                    () if !has_candidate => Err(Errno::ECHILD.into()),
+                    () if !has_candidate && !is_tracer => Err(Errno::ECHILD.into()),
                     () if options.contains(WaitOptions::NO_HANG) => Ok(None),
                     () => Err(Stop::Block),
                 };
@@ -97,6 +105,55 @@ pub fn wait_async(
             }
         }
     })
+}
+
+/// Tells of a tracee of the process of which there is something to tell; if there is none, whether any was chosen. By which signal its end is told makes no difference.
+#[cold]
+#[inline(never)]
+fn look_at_tracees(
+    parent: &Process,
+    choice: Choice,
+    options: WaitOptions,
+    tell: &mut dyn FnMut(&Report) -> Step<()>,
+    cx: &Cx,
+) -> Step<core::result::Result<Report, bool>> {
+    let only = if let Choice::Process(id) = choice { Some(id) } else { None };
+    let is_chosen = |id: u32, group: u32| match choice {
+        Choice::Any => true,
+        Choice::Process(chosen) => id == chosen,
+        Choice::Group(chosen) => group == chosen,
+    };
+    loop {
+        let found = match parent.find_changed_tracee(only, is_chosen, options.contains(WaitOptions::EXITED), cx) {
+            Ok(found) => found,
+            Err(is_there) => return Ok(Err(is_there)),
+        };
+        let report = report_of_tracee(&found, cx);
+        tell(&report)?;
+        // Another thread may have been told meanwhile.
+        if options.contains(WaitOptions::NO_WAIT) || parent.take_tracee_news(&found, cx) {
+            return Ok(Ok(report));
+        }
+    }
+}
+
+/// What wait(2) tells of a tracee.
+#[cold]
+fn report_of_tracee(found: &Found<'_>, cx: &Cx) -> Report {
+    match found {
+        Found::Stands(thread, code) => Report {
+            pid: thread.tid(),
+            uid: thread.credentials.lock(cx).users().real.number(),
+            code: abi::CLD_TRAPPED,
+            value: *code,
+            status: code << 8 | 0x7f,
+            usage: thread.usage(cx),
+        },
+        Found::Ended(id, uid, status, usage) => {
+            let (code, value) = Status(*status).si_code_and_status();
+            Report { pid: *id, uid: *uid, code, value, status: *status, usage: *usage }
+        }
+    }
 }
 
 /// What has become of a child.
@@ -116,7 +173,7 @@ fn find<'cx>(
     let is_candidate = |child: &Process| is_chosen(child, choice, options) && child.life() != Life::Reaped;
     if let Choice::Process(pid) = choice {
         let looked = parent.find_child(pid, cx, |child| {
-            is_candidate(&child).then(|| look(&child, options, cx).map(|change| (child, change)))
+            is_candidate(&child).then(|| look(parent, &child, options, cx).map(|change| (child, change)))
         });
         return match looked.flatten() {
             Some(found) => (found, true),
@@ -126,7 +183,7 @@ fn find<'cx>(
     let found = parent.find_changed_child(
         cx,
         |child| {
-            let change = if is_candidate(&child) { look(&child, options, cx) } else { None };
+            let change = if is_candidate(&child) { look(parent, &child, options, cx) } else { None };
             change.map(|change| (child, change))
         },
         is_candidate,
@@ -148,7 +205,7 @@ fn is_chosen(child: &Process, choice: Choice, options: WaitOptions) -> bool {
 }
 
 /// What there is to tell of a child.
-fn look(child: &Process, options: WaitOptions, cx: &Cx) -> Option<Change> {
+fn look(parent: &Process, child: &Process, options: WaitOptions, cx: &Cx) -> Option<Change> {
     if child.life() == Life::Zombie {
         if !options.contains(WaitOptions::EXITED) {
             return None;
@@ -164,7 +221,11 @@ fn look(child: &Process, options: WaitOptions, cx: &Cx) -> Option<Change> {
         };
         (stopped, job.continue_to_report)
     };
-    if let (Some(signal), true) = (stopped, options.contains(WaitOptions::STOPPED)) {
+    // Of a tracee of the parent its own stop is told.
+    let is_tracee = || parent.tracing.has_tracees() && child.tracing.is_traced();
+    if let (Some(signal), true) = (stopped, options.contains(WaitOptions::STOPPED))
+        && !is_tracee()
+    {
         let value = signal.number();
         return Some(Change { code: abi::CLD_STOPPED, value, status: value << 8 | 0x7f });
     }

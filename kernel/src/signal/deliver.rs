@@ -8,7 +8,7 @@ use super::{Action, DefaultAction, Info, Signal, SignalSet, Work};
 use crate::arch;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::process::{self, Process, Thread};
+use crate::process::{self, Process, Thread, trace};
 use crate::sched;
 use crate::step::Interruption;
 
@@ -44,9 +44,9 @@ pub fn interrupted_thread(thread: &Thread, me: &Current, interruption: Interrupt
         Interruption::Never => None,
         Interruption::EndOfMemory => (work.contains(Work::EXIT) && is_end_of_memory(me, cx)).then_some(Errno::EINTR),
         Interruption::KillOnly => work.contains(Work::EXIT).then_some(Errno::EINTR),
-        Interruption::Signals => {
-            work.intersects(Work::EXIT | Work::STOP | Work::SIGNAL | Work::FREEZE).then_some(Errno::RESTART_SYS)
-        }
+        Interruption::Signals => work
+            .intersects(Work::EXIT | Work::STOP | Work::SIGNAL | Work::FREEZE | Work::TRAP)
+            .then_some(Errno::RESTART_SYS),
     }
 }
 
@@ -74,7 +74,7 @@ pub fn set_mask(me: &Current, mask: SignalSet, cx: &Cx) {
 
 /// The calling thread blocks `mask` and nothing else. What it was to take and blocks now others may take.
 #[inline(always)]
-pub(super) fn change_mask(process: &Process, thread: &Thread, mask: SignalSet, cx: &Cx) {
+pub fn change_mask(process: &Process, thread: &Thread, mask: SignalSet, cx: &Cx) {
     let newly_blocked = thread.signals.set_blocked(mask);
     thread.signals.look_again(&process.pending);
     let left = process.pending.set().intersection(newly_blocked);
@@ -131,8 +131,15 @@ pub fn deliver_async(cx: &mut Cx, me: &mut Current) -> Outcome {
             restore_mask(me, cx);
             continue;
         }
+        if work.contains(Work::TRAP) {
+            trace::trap_async(cx, me);
+            continue;
+        }
         if work.contains(Work::STOP) {
-            process::wait_while_stopped_async(cx, me);
+            match is_traced(me, cx) {
+                true => trace::stop_async(cx, me),
+                false => process::wait_while_stopped_async(cx, me),
+            }
             continue;
         }
         if work.contains(Work::FREEZE) {
@@ -148,7 +155,13 @@ pub fn deliver_async(cx: &mut Cx, me: &mut Current) -> Outcome {
                 thread.signals.add_work(Work::EXIT);
                 continue;
             }
-            if let Some((info, continued)) = take(me, cx) {
+            if let Some((mut info, continued)) = take(me, cx) {
+                if is_traced(me, cx) {
+                    match trace::signal_async(cx, me, info) {
+                        Some(left) => info = left,
+                        None => continue,
+                    }
+                }
                 deliver_one_async(cx, me, info, continued);
             }
             continue;
@@ -174,6 +187,10 @@ pub fn deliver_async(cx: &mut Cx, me: &mut Current) -> Outcome {
         return deliver_async(cx, me);
     }
     Outcome::Goes
+}
+
+fn is_traced(me: &Current, cx: &Cx) -> bool {
+    me.thread(cx).is_ok_and(|thread| thread.tracing.is_traced())
 }
 
 fn restore_mask(me: &Current, cx: &Cx) {
@@ -209,7 +226,12 @@ fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info, continued: u64) 
         }
         finish_restart(me, Some(action));
         process::abort_sequence_async(cx, me);
-        if super::handler::enter_handler_async(cx, me, action, info).is_err() {
+        let was_stepping = is_traced(me, cx) && trace::leave_step(me, cx);
+        let is_entered = super::handler::enter_handler_async(cx, me, action, info).is_ok();
+        if is_entered && was_stepping {
+            trace::handler_entered_async(cx, me);
+        }
+        if !is_entered {
             // No room for the frame: as if the program had touched that memory itself.
             if let (Ok(process), true) = (me.process(cx), signal == Signal::SEGV) {
                 process.set_action(Signal::SEGV, Action::default(), cx);
@@ -230,6 +252,9 @@ fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info, continued: u64) 
                 process::begin_stop(&process, signal, continued, cx);
                 if let Ok(thread) = me.thread(cx) {
                     process::notice_stop(&process, &thread, cx);
+                    if thread.tracing.is_traced() {
+                        process::stop_with_others(&process, &thread, cx);
+                    }
                 }
             }
         }

@@ -96,6 +96,21 @@ impl Pending {
         true
     }
 
+    /// The signal at that place among those that are queued, the standard ones first; it stays.
+    pub fn peek(&self, at: usize, cx: &impl NoSuspend) -> Option<Info> {
+        let queue = self.queue.lock(cx);
+        match at.checked_sub(queue.standard.len()) {
+            None => queue.standard.get(at).copied(),
+            Some(mut at) => queue.real_time.values().find_map(|infos| match at.checked_sub(infos.len()) {
+                None => infos.get(at),
+                Some(behind) => {
+                    at = behind;
+                    None
+                }
+            }),
+        }
+    }
+
     /// How many signals are queued.
     pub fn len(&self, cx: &impl NoSuspend) -> usize {
         self.queue.lock(cx).len()
@@ -149,6 +164,14 @@ impl Infos {
             self.0.pop_front();
         }
         info
+    }
+
+    fn get(&self, at: usize) -> Option<Info> {
+        let first = self.0.front()?;
+        match at.checked_sub(first.len()) {
+            None => first.get(at).copied(),
+            Some(behind) => self.0.iter().nth(1 + behind / Self::CHUNK)?.get(behind % Self::CHUNK).copied(),
+        }
     }
 
     fn len(&self) -> usize {

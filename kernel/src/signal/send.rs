@@ -173,21 +173,24 @@ fn is_ignored(
     if !untouchable && !action.ignores(signal) {
         return false;
     }
-    match thread {
-        Some(thread) => !thread.signals.blocked().contains(signal),
-        None => process.first_thread(cx).is_none_or(|first| !first.signals.blocked().contains(signal)),
-    }
+    let is_blocked = match thread {
+        Some(thread) => thread.signals.blocked().contains(signal),
+        None => process.first_thread(cx).is_some_and(|first| first.signals.blocked().contains(signal)),
+    };
+    // A tracer sees those that are ignored, too.
+    !is_blocked && !process.tracing.is_traced()
 }
 
 fn wants(process: &Process, thread: &Thread, signal: Signal, cx: &impl NoSuspend) -> bool {
-    thread.signals.wants(signal) && (signal == Signal::KILL || !process.is_stopped(cx))
+    // One that is traced may go on while its process is stopped.
+    thread.signals.wants(signal) && (signal == Signal::KILL || !process.is_stopped(cx) || thread.tracing.is_traced())
 }
 
 /// A thread is to take the signal: the end of the process begins at once, unless a core file comes first; everything else when the thread comes by.
 fn notify(process: &Process, thread: &Thread, signal: Signal, action: &Action, cx: &impl NoSuspend) {
     let blocked = thread.signals.blocked().contains(signal);
     let fatal = signal.default_action() == DefaultAction::Terminate;
-    if fatal && !blocked && action.is_default() {
+    if fatal && !blocked && action.is_default() && !thread.tracing.is_traced() {
         end_process(process, signal.number(), cx);
         return;
     }
@@ -201,6 +204,9 @@ fn notify(process: &Process, thread: &Thread, signal: Signal, action: &Action, c
 /// broken off.
 pub fn end_process(process: &Process, status: u32, cx: &impl NoSuspend) {
     if !process.begin_exit(status) && !process.is_dumping() {
+        if status == Signal::KILL.number() && process.tracing.is_traced() {
+            process::end_stops_at_exit(process, cx);
+        }
         return;
     }
     process.begin_to_end_threads(cx);
@@ -230,7 +236,7 @@ pub fn force(me: &Current, info: Info, cx: &Cx) {
         process.set_action(signal, action, cx);
         thread.signals.set_blocked(thread.signals.blocked().without(signal.set()));
     }
-    if !action.is_handler() {
+    if !action.is_handler() && !thread.tracing.is_traced() {
         log_fault(me, &thread, &process, info, cx);
     }
     // There is room for a standard signal always.

@@ -37,6 +37,8 @@ bitflags! {
         const THROTTLE = 512;
         /// It has taken memory beyond what a control group of its should have: it waits for that.
         const PAY = 1024;
+        /// It is traced, and is to stop.
+        const TRAP = 2048;
     }
 }
 

@@ -12,10 +12,19 @@ use crate::memory::{self, BadAccess};
 use crate::{process, sched, signal};
 
 impl Current {
-    /// A system call whose time on the processor stands for that of all since the last one that was measured.
+    /// One that its tracer is told of; or a system call whose time on the processor stands for that of all since the last one that was measured.
     #[cold]
     #[inline(never)]
     fn measured_call_async(&mut self, cx: &mut Cx) {
+        if self.thread(cx).is_ok_and(|thread| thread.tracing.is_traced())
+            && let Some(call) = process::trace::begin_call_async(cx, self)
+        {
+            if call.is_made() {
+                super::dispatch_async(cx, self);
+            }
+            process::trace::end_call_async(cx, self, call);
+            return;
+        }
         let before = sched::own_cpu_time(cx);
         let interval = self.next_interval(before);
         super::dispatch_async(cx, self);

@@ -31,6 +31,7 @@ mod pipes;
 pub mod poll;
 mod prctl;
 mod process;
+mod ptrace;
 mod random;
 mod read_write;
 mod remote_memory;

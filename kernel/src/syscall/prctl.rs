@@ -70,6 +70,8 @@ fn prctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         }
         option::PR_SET_DUMPABLE => process.dumpable.store(u32::from(flag(value)?), Ordering::Relaxed),
         option::PR_GET_DUMPABLE => return Ok(process.dumpable.load(Ordering::Relaxed) as usize),
+        // Whoever may look into another process may trace it: there is nothing to allow.
+        option::PR_SET_PTRACER => {}
         option::PR_SET_KEEPCAPS => {
             let keep = flag(value)?;
             thread.change_credentials(cx, |who| who.set_keep_capabilities(keep))?;

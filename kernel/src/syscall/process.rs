@@ -27,7 +27,7 @@ use crate::user_memory::UserOut;
 pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_fork, "fork", Call::Async(fork_async)),
     Entry::new(abi::__NR_vfork, "vfork", Call::Async(vfork_async)),
-    Entry::partial(abi::__NR_clone, "clone", Call::Async(clone_async), "namespaces, tracing"),
+    Entry::partial(abi::__NR_clone, "clone", Call::Async(clone_async), "namespaces"),
     Entry::partial(abi::__NR_clone3, "clone3", Call::Async(clone3_async), "namespaces, set_tid"),
     Entry::new(abi::__NR_exit, "exit", Call::Step(exit)),
     Entry::new(abi::__NR_exit_group, "exit_group", Call::Step(exit_group)),

@@ -46,6 +46,7 @@ const LISTS: &[&[Entry]] = &[
     super::poll::CALLS,
     super::prctl::CALLS,
     super::process::CALLS,
+    super::ptrace::CALLS,
     super::random::CALLS,
     super::terminals::CALLS,
     super::remote_memory::CALLS,

@@ -5,6 +5,7 @@ mod exception;
 mod prctl;
 mod registers;
 pub mod signal_frame;
+mod user_registers;
 
 use frame::mm::USER_END;
 use frame::user::BadSegmentBase;
@@ -13,9 +14,10 @@ pub use clone::{CloneArguments, clone_arguments};
 pub use exception::{Cause, Exception, Fault, classify, page_fault};
 pub use prctl::{Prctl, cycle_counter, prctl, set_cycle_counter};
 pub use registers::{
-    CoreRegisters, call_arguments, call_number, call_result, core_registers, instruction_pointer, restart_call,
-    set_call_result, set_instruction_pointer, set_stack_pointer, stack_pointer, start,
+    call_arguments, call_number, call_result, instruction_pointer, restart_call, set_call_result,
+    set_instruction_pointer, set_single_step, set_stack_pointer, stack_pointer, start,
 };
+pub use user_registers::{AUDIT_ARCH, CoreRegisters, NO_CALL, core_registers, set_core_registers};
 
 /// What uname(2) calls the machine.
 pub const MACHINE: &str = "x86_64";

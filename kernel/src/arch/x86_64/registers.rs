@@ -1,6 +1,6 @@
 //! What the registers mean at a system call, at the start of a program and in a handler.
 
-use frame::user::{Registers, UserContext};
+use frame::user::Registers;
 
 /// The length of a `syscall` instruction.
 const SYSCALL_LEN: usize = 2;
@@ -61,45 +61,8 @@ pub fn start(entry: usize, stack: usize) -> Registers {
     Registers { rip: entry, rsp: stack, rflags: START_FLAGS, ..Registers::default() }
 }
 
-/// The segments of user code and data (Linux's `__USER_CS` and `__USER_DS`).
-const USER_CODE_SEGMENT: u64 = 0x33;
-const USER_DATA_SEGMENT: u64 = 0x2b;
-
-/// The registers as core files have them: `elf_gregset_t`.
-pub type CoreRegisters = [u64; 27];
-
-/// The registers of a thread that is in no system call, for a core file.
-pub fn core_registers(context: &UserContext) -> CoreRegisters {
-    let registers = &context.registers;
-    let (fs, gs) = context.segment_bases();
-    let no_call = u64::MAX;
-    [
-        registers.r15 as u64,
-        registers.r14 as u64,
-        registers.r13 as u64,
-        registers.r12 as u64,
-        registers.rbp as u64,
-        registers.rbx as u64,
-        registers.r11 as u64,
-        registers.r10 as u64,
-        registers.r9 as u64,
-        registers.r8 as u64,
-        registers.rax as u64,
-        registers.rcx as u64,
-        registers.rdx as u64,
-        registers.rsi as u64,
-        registers.rdi as u64,
-        no_call,
-        registers.rip as u64,
-        USER_CODE_SEGMENT,
-        registers.rflags as u64,
-        registers.rsp as u64,
-        USER_DATA_SEGMENT,
-        fs as u64,
-        gs as u64,
-        0,
-        0,
-        0,
-        0,
-    ]
+/// Has the program trap after its next instruction, or no more.
+pub fn set_single_step(registers: &mut Registers, is_on: bool) {
+    const TRAP_FLAG: usize = 1 << 8;
+    registers.rflags = if is_on { registers.rflags | TRAP_FLAG } else { registers.rflags & !TRAP_FLAG };
 }

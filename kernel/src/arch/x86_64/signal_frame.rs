@@ -113,7 +113,7 @@ const USER_SS: u16 = 0x2b;
 /// Trap, direction and resume flags: a handler starts without them.
 const CLEARED_FLAGS: usize = 1 << 8 | 1 << 10 | 1 << 16;
 /// What a program may set itself: carry to overflow, alignment check, identification.
-const USER_FLAGS: usize = 0x24_4dd5;
+pub const USER_FLAGS: usize = 0x24_4dd5;
 
 /// Where a frame lies.
 #[derive(Clone, Copy, Debug)]

@@ -26,6 +26,9 @@ fn state(target: &Target, process: &Process, me: &Current, cx: &Cx) -> (char, &'
     if process.life() != Life::Alive {
         return ('Z', "zombie");
     }
+    if target.thread(cx).is_ok_and(|thread| thread.tracing.is_standing()) {
+        return ('t', "tracing stop");
+    }
     if matches!(process.job_state(cx), JobState::Stopped(_)) {
         return ('T', "stopped");
     }
@@ -165,10 +168,11 @@ pub fn status(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result
         text.add(format_args!("\nUmask:\t{umask:04o}"));
     }
     text.add(format_args!(
-        "\nState:\t{letter} ({word})\nTgid:\t{}\nNgid:\t0\nPid:\t{}\nPPid:\t{}\nTracerPid:\t0\n",
+        "\nState:\t{letter} ({word})\nTgid:\t{}\nNgid:\t0\nPid:\t{}\nPPid:\t{}\nTracerPid:\t{}\n",
         process.pid,
         target.who()?.id,
-        process.parent_pid()
+        process.parent_pid(),
+        thread.as_ref().map_or(0, |thread| thread.tracing.tracer_id(cx))
     ));
     let credentials = thread.as_ref().map(|thread| thread.credentials.lock(cx).clone()).unwrap_or_default();
     let who = &credentials;

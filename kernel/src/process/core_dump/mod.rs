@@ -388,7 +388,7 @@ fn notes(me: &Current, info: Info, cx: &Cx) -> Result<Notes> {
         ids: ids(&process),
         tid: thread.tid(),
         times: [user, system, children.user, children.system],
-        registers: arch::core_registers(&me.context),
+        registers: arch::core_registers(&me.context, arch::NO_CALL),
         user_and_group,
         name: thread.name(cx).padded(),
         arguments: arguments(&*me.space(cx)?, image.arguments, cx),

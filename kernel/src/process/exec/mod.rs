@@ -101,6 +101,7 @@ struct Prepared {
 pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()> {
     // Asked first: threads that end meanwhile may have been seen half gone.
     let was_alone = is_alone(me, cx)?;
+    let old = me.thread(cx)?.tid();
     let mut prepared = prepare_async(cx, me, request)?;
     if !was_alone || owes_futexes(me, cx)? {
         drop(prepared);
@@ -121,6 +122,9 @@ pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()
     if FileTable::close_range_async(cx, me, 0..=u32::MAX, FdFlags::CLOSE_ON_EXEC).is_err() {
         // The new program must not have those that are left. (If a signal ended this, it ends already.)
         signal::send::end_process(&*me.process(cx)?, Signal::KILL.number(), cx);
+    }
+    if me.thread(cx)?.tracing.is_traced() {
+        process::trace::executed_async(cx, me, old);
     }
     Ok(())
 }
