@@ -10,7 +10,7 @@ use crate::heap::slot_bytes;
 use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 
-/// The counter stays below this.
+/// Writes leave the counter below this.
 const FULL: u64 = u64::MAX;
 
 /// A counter: reads take, writes add.
@@ -35,10 +35,10 @@ impl EventFd {
 }
 
 impl EventFd {
-    /// Adds to the counter, as far as it goes.
+    /// The kernel adds to the counter, as far as it goes: then it has overflowed, which poll(2) tells as an error.
     pub fn add(&self, more: u64, cx: &Cx) {
         let mut count = self.count.lock(cx);
-        *count = count.saturating_add(more).min(FULL - 1);
+        *count = count.saturating_add(more);
         drop(count);
         self.readable.wake();
     }
@@ -111,6 +111,9 @@ impl File for EventFd {
         if count < FULL - 1 {
             events |= Events::OUT | Events::WRITE_NORMAL;
         }
-        events & interest
+        if count == FULL {
+            events |= Events::ERROR;
+        }
+        events & (interest | Events::ERROR)
     }
 }

@@ -1,5 +1,6 @@
 // Asynchronous input and output of the kernel's: io_setup, io_submit, io_getevents, io_pgetevents, io_cancel, io_destroy.
 #include "../check.h"
+#include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -199,6 +200,13 @@ static void several(void)
     CHECK("events", io_getevents(context, 2, 8, events, NULL));
     REQUIRE(read(counter, &count, 8) == 8);
     CHECK("counted", count);
+    uint64_t full = UINT64_MAX - 1;
+    REQUIRE(write(counter, &full, 8) == 8 && submit(&good) == 1);
+    struct pollfd overflown = { counter, 0, 0 };
+    CHECK("poll of a counter that overflowed", poll(&overflown, 1, 0));
+    CHECK("events", overflown.revents);
+    REQUIRE(io_getevents(context, 1, 1, events, NULL) == 1 && read(counter, &count, 8) == 8);
+    CHECK_TRUE("it is full", count == UINT64_MAX);
     good.aio_resfd = file;
     CHECK("no counter", submit(&good));
     good.aio_resfd = 999;
