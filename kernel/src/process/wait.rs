@@ -141,14 +141,11 @@ fn look_at_tracees(
 #[cold]
 fn report_of_tracee(found: &Found<'_>, cx: &Cx) -> Report {
     match found {
-        Found::Stands(thread, code) => Report {
-            pid: thread.tid(),
-            uid: thread.credentials.lock(cx).users().real.number(),
-            code: abi::CLD_TRAPPED,
-            value: *code,
-            status: code << 8 | 0x7f,
-            usage: thread.usage(cx),
-        },
+        Found::Stands(thread, code) => {
+            let uid = thread.credentials.lock(cx).users().real.number();
+            let (pid, value, status) = (thread.tid(), *code, code << 8 | 0x7f);
+            Report { pid, uid, code: abi::CLD_TRAPPED, value, status, usage: thread.usage(cx) }
+        }
         Found::Ended(id, uid, status, usage) => {
             let (code, value) = Status(*status).si_code_and_status();
             Report { pid: *id, uid: *uid, code, value, status: *status, usage: *usage }
