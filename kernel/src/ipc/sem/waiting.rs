@@ -12,7 +12,7 @@ use refs::{StrongRc, Waker, WeakRc};
 
 use super::operations::{Operation, Refused, Request};
 use super::state::Place;
-use super::{Begun, SETS, Set};
+use super::{Begun, SETS, Set, left};
 use crate::credentials::Credentials;
 use crate::error::{Errno, Result};
 use crate::ipc::{READ, WRITE};
@@ -144,12 +144,25 @@ impl Operations {
         }
     }
 
+    /// All who can go on after what was done before are let on, this call too: before it gives up.
+    pub fn catch_up(&self, cx: &Cx) -> Option<Begun> {
+        let set = self.set.upgrade(cx).ok().filter(|_| matches!(self.at, At::Waiting { .. }))?;
+        Some(set.all_begun(self.set, cx))
+    }
+
     /// It waits no more. What came of it, for which the caller has another outcome if somebody was quicker.
     ///
     /// # Errors
     /// Those of the outcome.
     pub fn end(self, outcome: Result<()>, cx: &Cx) -> Result<()> {
-        let At::Waiting { waiter, place } = self.at else { return outcome };
+        let (waiter, place) = match self.at {
+            At::Waiting { waiter, place } => (waiter, place),
+            At::Done(Some(begun)) if outcome.is_err() => {
+                left::leave(begun, cx);
+                return outcome;
+            }
+            _ => return outcome,
+        };
         if let Ok(set) = self.set.upgrade(cx) {
             set.state.lock(cx).leave(place);
         }

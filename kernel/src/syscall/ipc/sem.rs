@@ -12,9 +12,11 @@ use crate::credentials::Credentials;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::ipc::READ;
-use crate::ipc::sem::{self, Begun, MOST, MOST_AT_ONCE, MOST_IN_ALL, MOST_IN_SET, Operation, Operations, SETS, Set};
+use crate::ipc::sem::{
+    self, Begun, MOST, MOST_AT_ONCE, MOST_IN_ALL, MOST_IN_SET, Operation, Operations, SETS, Set, left,
+};
 use crate::process;
-use crate::step::{Patience, Step, complete_async, complete_in_turn_async};
+use crate::step::{Caller, Interruption, Patience, Step, complete_async, complete_in_turn_async};
 use crate::time::clock::TimeSpec;
 use crate::user_memory::UserIn;
 
@@ -121,6 +123,13 @@ fn operate_async(cx: &mut Cx, me: &mut Current, args: &Args, time: Option<TimeSp
         process::note_undo(cx, me, set)?;
     }
     let outcome = complete_async(cx, me, patience, |cx, _, waker| operations.step(&who, waker, cx));
+    if outcome.is_err()
+        && me.interrupted(Interruption::KillOnly, cx).is_none()
+        && let Some(begun) = operations.catch_up(cx)
+    {
+        // What was done before a signal came, or before the time was up, counts.
+        let _ = complete_in_turn_async(cx, me, |cx, _, _| begun.step(cx));
+    }
     operations.end(outcome, cx).map(|()| 0).map_err(|error| match error {
         Errno::ETIMEDOUT => Errno::EAGAIN,
         // A semop(2) is never begun again.
@@ -148,7 +157,10 @@ fn semctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     match command {
         IPC_RMID => {
             let removed = complete_in_turn_async(cx, me, |cx, _, _| sem::remove(id, &who, cx))?;
-            complete_in_turn_async(cx, me, |cx, _, _| removed.step(cx))?;
+            if let Err(killed) = complete_in_turn_async(cx, me, |cx, _, _| removed.step(cx)) {
+                left::leave_removed(removed, cx);
+                return Err(killed);
+            }
         }
         SETVAL => {
             let set = |cx: &Cx, _: &Current, _| sem::set_value(id, number, args.int(3), by, &who, cx);
@@ -173,12 +185,11 @@ fn semctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     Ok(0)
 }
 
-/// Lets on who can go on after a change.
+/// Lets on who can go on after a change, or leaves that to others if the caller is killed.
 fn finish_async(cx: &mut Cx, me: &mut Current, begun: Option<Begun>) -> Result<()> {
-    match begun {
-        Some(begun) => complete_in_turn_async(cx, me, |cx, _, _| begun.step(cx)),
-        None => Ok(()),
-    }
+    let Some(begun) = begun else { return Ok(()) };
+    let outcome = complete_in_turn_async(cx, me, |cx, _, _| begun.step(cx));
+    outcome.inspect_err(|_| left::leave(begun, cx))
 }
 
 /// What semctl(2) does in one step.
