@@ -153,5 +153,11 @@ int main(void)
     struct seminfo limits;
     REQUIRE(semctl(0, 0, IPC_INFO, (union semun){ .info = &limits }) >= 0);
     check_line("limits: %d %d %d %d %d %d\n", limits.semmsl, limits.semmns, limits.semopm, limits.semmni, limits.semvmx, limits.semaem);
+    // What has no meaning stays as it is.
+    check_write_file("/proc/sys/kernel/sem", "100 200 50 60");
+    REQUIRE(semctl(0, 0, IPC_INFO, (union semun){ .info = &limits }) >= 0);
+    check_write_file("/proc/sys/kernel/sem", "32000 1024000000 500 32000");
+    check_line("whatever-the-limits: %d %d %d\n", limits.semmap, limits.semmnu, limits.semume);
+    CHECK_TRUE("limits-follow", limits.semmsl == 100 && limits.semmns == 200 && limits.semopm == 50 && limits.semmni == 60);
     return 0;
 }

@@ -43,6 +43,10 @@ const SEM_STAT: i32 = 18;
 const SEM_INFO: i32 = 19;
 const SEM_STAT_ANY: i32 = 20;
 
+/// What Linux says, whatever the limits are, that has no meaning any more: SEMMAP and SEMMNU, SEMUME.
+const LINUX_MOST_IN_ALL: i32 = 1_024_000_000;
+const LINUX_MOST_AT_ONCE: i32 = 500;
+
 /// So many values are checked before interrupts are let in.
 const VALUES_AT_ONCE: usize = 8192;
 
@@ -223,13 +227,13 @@ fn ask(cx: &Cx, me: &Current, args: &Args, who: &Credentials) -> Step<usize> {
             let [most, in_set, in_all, at_once] =
                 [SETS.most.get(), MOST_IN_SET.get(), MOST_IN_ALL.get(), MOST_AT_ONCE.get()].map(|most| most as i32);
             let mut answer = SemInfo {
-                map: in_all,
+                map: LINUX_MOST_IN_ALL,
                 most,
                 most_in_all: in_all,
-                most_undos: in_all,
+                most_undos: LINUX_MOST_IN_ALL,
                 most_in_set: in_set,
                 most_at_once: at_once,
-                most_undos_each: at_once,
+                most_undos_each: LINUX_MOST_AT_ONCE,
                 undo_bytes: 20,
                 most_value: MOST,
                 most_adjusted: MOST,
