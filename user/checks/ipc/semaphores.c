@@ -141,7 +141,8 @@ int main(void)
     CHECK("more", semget(key, 3, 0));
     CHECK("exclusive", semget(key, 1, IPC_CREAT | IPC_EXCL));
     CHECK_CHILD("foreign", REQUIRE(setgid(1000) == 0 && setuid(1000) == 0); CHECK("value", get(0)); CHECK("zero", op(0, 0, 0)); CHECK("raise", op(0, 1, 0));
-                CHECK("set", semctl(set, 0, SETVAL, 1)); CHECK("remove", semctl(set, 0, IPC_RMID)); CHECK("too-far", op(2, 1, 0)));
+                CHECK("set", semctl(set, 0, SETVAL, 1)); CHECK("remove", semctl(set, 0, IPC_RMID)); CHECK("too-far", op(2, 1, 0));
+                CHECK("more-than-allowed", semget(key, 3, 0666)); CHECK("not-allowed", semget(key, 2, 0666)));
     struct semid_ds status;
     REQUIRE(semctl(set, 0, IPC_STAT, (union semun){ .buf = &status }) == 0);
     check_line("status: %lu mode %o times %d %d\n", (unsigned long)status.sem_nsems, status.sem_perm.mode, status.sem_otime != 0, status.sem_ctime != 0);

@@ -198,7 +198,7 @@ fn msgctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
                 (answer.pool, answer.map, answer.most_messages) = (QUEUES.count(cx) as i32, count as i32, bytes as i32);
             }
             memory.write(args.output::<MsgInfo>(2), &answer)?;
-            return Ok(QUEUES.last_place(cx) as usize);
+            return Ok(QUEUES.last_place(cx)? as usize);
         }
         _ => return Err(Errno::EINVAL.into()),
     }

@@ -242,7 +242,7 @@ fn ask(cx: &Cx, me: &Current, args: &Args, who: &Credentials) -> Step<usize> {
                 (answer.undo_bytes, answer.most_adjusted) = (SETS.count(cx) as i32, sem::all_semaphores() as i32);
             }
             memory.write(args.output::<SemInfo>(3), &answer)?;
-            return Ok(SETS.last_place(cx) as usize);
+            return Ok(SETS.last_place(cx)? as usize);
         }
         GETALL => {
             let values = SETS.find(id, cx)?.values(who, cx)?;
