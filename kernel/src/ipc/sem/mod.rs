@@ -163,9 +163,7 @@ impl Set {
     fn settle_some(&self, is_done: impl Fn(&State) -> bool, time_slice: &mut TimeSlice, cx: &impl NoSuspend) -> bool {
         let mut woken = Woken::default();
         let mut state = self.state.lock(cx);
-        if !is_done(&state) {
-            state.settle(&mut woken, time_slice, cx);
-        }
+        state.settle(&is_done, &mut woken, time_slice, cx);
         let is_done = is_done(&state);
         drop(state);
         woken.wake();

@@ -174,12 +174,18 @@ impl State {
 
     /// Whether nothing is left of a certain one.
     pub fn is_done(&self, change: u64) -> bool {
-        self.begun > change || self.is_settled()
+        self.begun > change || self.begun == change && self.has_no_work()
     }
 
-    /// Goes on with what is left, until it is done, the time slice is over or there are enough to wake.
-    pub fn settle(&mut self, woken: &mut Woken, time_slice: &mut TimeSlice, cx: &impl NoSuspend) {
-        while !self.is_settled() && !woken.is_full() && !time_slice.is_over() {
+    /// Goes on with what is left, until all is done that `is_done` asks for, the time slice is over or there are enough to wake.
+    pub fn settle(
+        &mut self,
+        is_done: impl Fn(&State) -> bool,
+        woken: &mut Woken,
+        time_slice: &mut TimeSlice,
+        cx: &impl NoSuspend,
+    ) {
+        while !is_done(self) && !woken.is_full() && !time_slice.is_over() {
             if let Some(change) = self.work.change.take() {
                 self.go_on_changing(change);
             } else if let Some((next, last)) = self.work.zeros {
@@ -429,9 +435,12 @@ impl State {
 
     /// What a process is to give back is given, as soon as all that is left is done. A value stays within its bounds. Linux: `exit_sem`.
     pub fn undo(&mut self, process: u32) -> Option<u64> {
-        let Undo { adjust, generation } = self.undos.remove(&process)?;
+        let Undo { mut adjust, generation } = self.undos.remove(&process)?;
         if generation != self.generation || self.is_removed {
             return None;
+        }
+        if let Some(Change::Forget { number, .. }) = self.work.change {
+            adjust[number] = 0;
         }
         let what = Ended { adjust, by: process };
         if self.is_settled() {
@@ -506,4 +515,37 @@ fn undo_of(undos: &mut BTreeMap<u32, Undo>, process: u32, generation: u64) -> Op
         undo.adjust.fill(0);
     }
     Some(&mut undo.adjust)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_end_gives_back_stands_behind_a_change_under_way_and_is_forgotten_by_it() {
+        let mut state = State::new(alloc::vec![Semaphore::default(); 2]);
+        assert_eq!(state.begin_undo(5), Ok(true));
+        let raise = |number, add| Operation { number, add, waits: true, undo: true };
+        let request = Request { all: alloc::vec![raise(0, 3), raise(1, 4)], by: 5 };
+        assert_eq!(state.operate(&request), Ok(None));
+        assert_eq!(state.set_value(0, 9, 1), Some(1));
+        assert_eq!((state.undo(5), state.last_change()), (Some(2), 2));
+        assert_eq!(*state.ended[&2].adjust, [0, -4]);
+        assert!(!state.change_some(2) && !state.is_done(1));
+        while state.change_some(1) {}
+        assert!(state.is_done(1) && !state.is_done(2) && !state.is_settled());
+        assert_eq!([0, 1].map(|number: usize| state.semaphores()[number].value), [9, 4]);
+    }
+
+    #[test]
+    fn what_an_end_gives_back_to_a_settled_set_is_given_at_once() {
+        let mut state = State::new(alloc::vec![Semaphore::default(); VALUES_AT_ONCE + 1]);
+        assert_eq!(state.begin_undo(5), Ok(true));
+        let last = Operation { number: VALUES_AT_ONCE as u16, add: 3, waits: true, undo: true };
+        assert_eq!(state.operate(&Request { all: alloc::vec![last], by: 5 }), Ok(None));
+        assert_eq!(state.undo(5), Some(1));
+        assert!(state.change_some(1) && state.change_some(1) && !state.change_some(1));
+        assert!(state.is_done(1) && state.is_settled());
+        assert_eq!(state.semaphores()[VALUES_AT_ONCE].value, 0);
+    }
 }
