@@ -21,7 +21,9 @@ use crate::fs::{self, FdFlags, OpenFlags, reserve_fd};
 use crate::process::exec::{ExecFlags, RANDOMIZE_VA_SPACE, Request, Strings, exec_async};
 use crate::sched::{self, Parameters, SCHEDULER};
 use crate::step::{Patience, complete_async};
-use crate::{block, cgroup, drivers, event, futex, log, memory, net, process, reboot, reclaim, signal, step, time};
+use crate::{
+    block, cgroup, drivers, event, futex, ipc, log, memory, net, process, reboot, reclaim, signal, step, time,
+};
 
 /// What the framework needs to know of this kernel.
 pub static CONFIG: Config =
@@ -59,6 +61,7 @@ fn start(info: &'static BootInfo) {
     futex::start();
     signal::broadcast::start();
     event::late_wakes::start();
+    ipc::sem::left::start();
     fs::notify::start();
     fs::proc::set_command_line(info.command_line);
     let first = First { info, options, process: None };

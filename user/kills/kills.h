@@ -63,6 +63,8 @@ struct board {
     } robust[2048];
     // How many of them are locked.
     volatile int robust_locked;
+    // A set of semaphores at which processes outside wait.
+    volatile int waited_for;
     // The process outside has done what it does before the kill.
     volatile int outside_ready;
     volatile int violations;

@@ -120,6 +120,15 @@ static void semaphores(int amount)
     }
 }
 
+// What its end gives back lets on who waits outside.
+static void given_to_outside(int amount)
+{
+    struct sembuf back[] = { { 0, 1, 0 }, { 0, -1, SEM_UNDO } };
+    for (int i = 0; i < amount; i++)
+        if (semop(board->waited_for, back, 2) < 0)
+            return;
+}
+
 static void locked(int amount)
 {
     char *memory = map((size_t)amount * PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -139,6 +148,7 @@ const struct kind memory_kinds[] = {
     { "large-memfd", 3000, large_memfd },
     { "segments", 800, segments },
     { "semaphores", 400, semaphores },
+    { "given-to-outside", 200, given_to_outside },
     { "locked", 1000, locked },
     { 0 },
 };

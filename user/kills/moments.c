@@ -1,5 +1,6 @@
 // What a workload is doing when it is killed.
 #include "kills.h"
+#include <sys/sem.h>
 #include <sys/wait.h>
 
 static void idle(void)
@@ -139,6 +140,16 @@ static void sends(void)
     }
 }
 
+// Who waits outside is let on; or the set is removed.
+static void sets_semaphores(void)
+{
+    for (;;)
+        if (once_in(200))
+            semctl(board->waited_for, 0, IPC_RMID);
+        else if (semctl(board->waited_for, 0, SETVAL, 1 + any(100)) < 0)
+            idle();
+}
+
 static void ends(void) { _exit(0); }
 
 static void end_of_thread(void) { }
@@ -191,6 +202,7 @@ const struct moment moments[] = {
     { "truncates", truncates },
     { "opens-and-closes", opens_and_closes },
     { "sends", sends },
+    { "sets-semaphores", sets_semaphores },
     { "ends", ends },
     { "threads-that-end", threads_that_end },
     { "moves-memory", moves_memory },

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/sem.h>
 
 struct link links[MOST_LINKS];
 int link_count;
@@ -131,6 +132,21 @@ static void watch(int with_poll)
             epoll_wait(set, &event, 1, -1);
 }
 
+// Waits for semaphores that those inside raise, or give something back to when they end, again and again. It takes long to see whether it can go on.
+static void wait_for_semaphores(void)
+{
+    enum { PAIRS = 100 };
+    struct sembuf all[2 * PAIRS + 1];
+    for (int i = 0; i < 2 * PAIRS; i++)
+        all[i] = (struct sembuf){ 1, i % 2 ? -1 : 1, 0 };
+    all[2 * PAIRS] = (struct sembuf){ 0, -1, 0 };
+    while (semop(board->waited_for, all, 2 * PAIRS + 1) == 0)
+        ;
+    // Removed by one inside.
+    for (;;)
+        pause();
+}
+
 // Reads all that there is; gives 0 at the end, or -errno.
 static long drain(int file)
 {
@@ -227,6 +243,7 @@ void start_checker(void)
 {
     int asked[2];
     must(pipe2(asked, O_CLOEXEC), "pipe");
+    must(board->waited_for = semget(IPC_PRIVATE, 2, 0600), "semget");
     must(checker = fork(), "fork of the checker");
     tell_checker = asked[1];
     checker_asked = asked[0];
@@ -244,10 +261,13 @@ void start_checker(void)
             give(&links[i]);
     close_inside();
     static pid_t watchers[200];
-    int count = once_in(3) ? 1 + any(once_in(8) ? 200 : 8) : 0;
+    int at_semaphores = once_in(6);
+    int count = at_semaphores ? 1 + any(200) : once_in(3) ? 1 + any(once_in(8) ? 200 : 8) : 0;
     for (int i = 0; i < count; i++)
         if ((watchers[i] = fork()) == 0) {
             close(checker_asked);
+            if (at_semaphores)
+                wait_for_semaphores();
             watch(any(2));
         }
     board->outside_ready = 1;
@@ -268,6 +288,7 @@ void finish_checker(void)
     (void)!write(tell_checker, "", 1);
     close(tell_checker);
     must(waitpid(checker, &status, 0), "wait for the checker");
+    semctl(board->waited_for, 0, IPC_RMID);
     if (status != 0)
         violation("the checker ended with %#x", status);
 }

@@ -8,6 +8,7 @@
 //! | `msg` | queues of messages |
 //! | `mq` | message queues of POSIX; nothing of what is here is about them |
 //! | `place` | how one who waits is given something |
+//! | `places` | which places of a table are taken |
 //!
 //! A table owns its objects, from the call that makes one until IPC_RMID; a segment is owned by the VMAs that show it as well, and stays until the last is gone. Nothing
 //! else owns one: who waits on an object has its name. IPC_RMID marks the object as removed under its own lock before it wakes them, so who comes between the two sees the mark, and nobody sleeps for ever (EIDRM). Locks: a table's; behind that what belongs to an object, one object at a time.
@@ -18,18 +19,20 @@
 pub mod mq;
 pub mod msg;
 mod place;
+mod places;
 pub mod sem;
 pub mod shm;
 
 use alloc::collections::BTreeMap;
-use core::ops::Range;
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
+use self::places::Places;
 use crate::credentials::{Capability, Credentials};
 use crate::error::{Errno, Result};
+use crate::step::{Interruption, Step, Stop};
 use crate::sysctl::Tunable;
 use crate::time::clock::real_time;
 
@@ -44,6 +47,9 @@ pub const EXCLUSIVE: u32 = 0o2000;
 const PLACE_BITS: u32 = 15;
 /// So many objects of a kind there can be at most.
 pub const MOST: u64 = 1 << PLACE_BITS;
+
+/// So many of those that are gone are forgotten in one piece.
+const FORGOTTEN_AT_ONCE: usize = 256;
 
 /// To read an object: a bit as in a file's mode.
 pub const READ: u32 = 0o4;
@@ -148,10 +154,12 @@ pub struct Objects<T: Object> {
 struct State<T: Object> {
     /// By place. (Nodes of a tree are small: entering one needs no large piece of memory.)
     entries: BTreeMap<u32, Entry<T>>,
+    /// The places of all of them.
+    places: Places,
     /// The places of those that have a key.
     keys: BTreeMap<i32, u32>,
-    /// How many of them are to go, or are gone.
-    left: usize,
+    /// Those that are to go, or are gone, by place.
+    left: BTreeMap<u32, WeakRc<T>>,
     /// The place that was given out last.
     last: Option<u32>,
     /// How many times places began again.
@@ -171,7 +179,14 @@ fn place_of(id: i32) -> Option<u32> {
 
 impl<T: Object> Objects<T> {
     const fn new(most: u64) -> Self {
-        let state = State { entries: BTreeMap::new(), keys: BTreeMap::new(), left: 0, last: None, sequence: 0 };
+        let state = State {
+            entries: BTreeMap::new(),
+            places: Places::new(),
+            keys: BTreeMap::new(),
+            left: BTreeMap::new(),
+            last: None,
+            sequence: 0,
+        };
         Objects { state: SpinLock::new(state), most: Tunable::new(most, 0..=MOST), asked: AtomicI32::new(-1) }
     }
 
@@ -188,7 +203,8 @@ impl<T: Object> Objects<T> {
     /// The id of the object of a key, as a `get` call finds it: `check` is asked of one that is there, `make` makes one.
     ///
     /// # Errors
-    /// ENOENT, EEXIST, EACCES; ENOSPC: there are too many. Those of `check` and `make`.
+    /// ENOENT, EEXIST, EACCES; ENOSPC: there are too many, among which are those that are gone until they are [forgotten](Self::forget_some_gone). Those of `check`, which come before EACCES, and
+    /// of `make`.
     pub fn get(
         &self,
         (key, flags): (i32, u32),
@@ -206,15 +222,21 @@ impl<T: Object> Objects<T> {
                 return Err(Errno::EEXIST);
             }
             let object = object.get(cx);
-            object.permissions().lock(cx).check(flags, who)?;
             check(&object)?;
+            object.permissions().lock(cx).check(flags, who)?;
             return Ok(entry.id);
         }
         if key != PRIVATE && flags & CREATE == 0 {
             return Err(Errno::ENOENT);
         }
-        let asked = self.asked.swap(-1, Relaxed);
-        state.enter(self.most.get(), key, asked, |id| make(Permissions::new(key, flags, who), id))
+        if state.entries.len() as u64 >= self.most.get() {
+            return Err(Errno::ENOSPC);
+        }
+        let asked = self.asked.load(Relaxed);
+        let id = state.enter(key, asked, |id| make(Permissions::new(key, flags, who), id))?;
+        // Unless another was asked for meanwhile.
+        let _ = self.asked.compare_exchange(asked, -1, Relaxed, Relaxed);
+        Ok(id)
     }
 
     /// The object of an id.
@@ -247,17 +269,38 @@ impl<T: Object> Objects<T> {
     }
 
     /// The place of the last one; 0 if there is none, too.
-    pub fn last_place(&self, cx: &Cx) -> u32 {
+    ///
+    /// # Errors
+    /// `Pause`: there are very many behind it that are gone.
+    pub fn last_place(&self, cx: &Cx) -> Step<u32> {
         let mut state = self.state.lock(cx);
-        state.forget_gone();
-        state.entries.last_key_value().map_or(0, |(place, _)| *place)
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            let Some((&place, entry)) = state.entries.last_key_value() else { return Ok(0) };
+            if entry.owned.is_some() || !entry.name.is_gone() {
+                return Ok(place);
+            }
+            state.forget(place);
+        }
+        Err(Stop::Pause(Interruption::KillOnly))
     }
 
-    /// How many there are.
+    /// How many there are. Of those that can stay behind when they are taken out, some may be gone.
     pub fn count(&self, cx: &Cx) -> usize {
+        self.state.lock(cx).entries.len()
+    }
+
+    /// Forgets some of those that were to go and are gone, from a place on; whether there may be more.
+    pub fn forget_some_gone(&self, from: &mut u32, cx: &Cx) -> bool {
         let mut state = self.state.lock(cx);
-        state.forget_gone();
-        state.entries.len()
+        let mut gone = [None; FORGOTTEN_AT_ONCE];
+        let mut next = None;
+        for ((place, name), gone) in state.left.range(*from..).zip(&mut gone) {
+            next = Some(place + 1);
+            *gone = name.is_gone().then_some(*place);
+        }
+        gone.into_iter().flatten().for_each(|place| state.forget(place));
+        *from = next.unwrap_or(*from);
+        next.is_some()
     }
 
     /// A share in the object of an id, if `check` allows it. What [`take_out`](Self::take_out) decides meanwhile comes before or after.
@@ -288,7 +331,7 @@ impl<T: Object> Objects<T> {
     fn take_out(&self, id: i32, cx: &Cx, stays: impl FnOnce(&TempRc<'_, T>) -> bool) -> Result<StrongRc<T>> {
         let place = place_of(id).ok_or(Errno::EINVAL)?;
         let mut state = self.state.lock(cx);
-        let State { entries, keys, .. } = &mut *state;
+        let State { entries, keys, left, .. } = &mut *state;
         let entry = entries.get_mut(&place).filter(|entry| entry.id == id).ok_or(Errno::EIDRM)?;
         let owned = entry.owned.take().ok_or(Errno::EIDRM)?;
         let object = owned.get(cx);
@@ -297,25 +340,19 @@ impl<T: Object> Objects<T> {
             keys.remove(&key);
         }
         if stays(&object) {
-            state.left += 1;
+            left.insert(place, entry.name);
         } else {
-            entries.remove(&place);
+            state.forget(place);
         }
         Ok(owned)
     }
 }
 
 impl<T: Object> State<T> {
-    fn enter(&mut self, most: u64, key: i32, asked: i32, make: impl FnOnce(i32) -> Result<T>) -> Result<i32> {
-        if self.entries.len() as u64 >= most {
-            self.forget_gone();
-        }
-        if self.entries.len() as u64 >= most {
-            return Err(Errno::ENOSPC);
-        }
+    fn enter(&mut self, key: i32, asked: i32, make: impl FnOnce(i32) -> Result<T>) -> Result<i32> {
         let (place, sequence, next) = match u32::try_from(asked) {
             Ok(asked) => {
-                let place = self.free_place(asked % MOST as u32..MOST as u32).ok_or(Errno::ENOSPC)?;
+                let place = self.places.first_free(asked % MOST as u32..MOST as u32).ok_or(Errno::ENOSPC)?;
                 (place, asked >> PLACE_BITS, (self.last, self.sequence))
             }
             Err(_) => {
@@ -327,6 +364,7 @@ impl<T: Object> State<T> {
         let object = StrongRc::new(make(id)?);
         (self.last, self.sequence) = next;
         let name = object.downgrade();
+        self.places.take(place);
         self.entries.insert(place, Entry { id, owned: Some(object), name });
         if key != PRIVATE {
             self.keys.insert(key, place);
@@ -339,32 +377,17 @@ impl<T: Object> State<T> {
         // From behind the last one, so that an id is not soon another's, and near the beginning, so that who goes through all places finds few that are empty.
         let behind = self.last.map_or(0, |last| last + 1);
         let wrap = (self.entries.len() as u32 * 3 / 2).max(64).min(MOST as u32);
-        let place = self.free_place(behind..wrap).or_else(|| self.free_place(0..MOST as u32)).ok_or(Errno::ENOSPC)?;
+        let free = self.places.first_free(behind..wrap).or_else(|| self.places.first_free(0..MOST as u32));
+        let place = free.ok_or(Errno::ENOSPC)?;
         let again = u32::from(self.last.is_some_and(|last| place <= last));
         Ok((place, (self.sequence + again) % (1 << 16)))
     }
 
-    /// The first place in a range where nothing stands.
-    fn free_place(&self, range: Range<u32>) -> Option<u32> {
-        if range.is_empty() {
-            return None;
-        }
-        let mut place = range.start;
-        for (taken, _) in self.entries.range(range.clone()) {
-            if *taken != place {
-                break;
-            }
-            place += 1;
-        }
-        (place < range.end).then_some(place)
-    }
-
-    /// Forgets objects that were to go and are gone.
-    fn forget_gone(&mut self) {
-        if self.left > 0 {
-            self.entries.retain(|_, entry| entry.owned.is_some() || !entry.name.is_gone());
-            self.left = self.entries.values().filter(|entry| entry.owned.is_none()).count();
-        }
+    /// Nothing stands at a place any more.
+    fn forget(&mut self, place: u32) {
+        self.entries.remove(&place);
+        self.left.remove(&place);
+        self.places.free(place);
     }
 }
 

@@ -126,7 +126,7 @@ impl Process {
         loop {
             let next = || self.undos.0.lock(cx).pop().map(|undo| (undo, None));
             let Some((undo, mut begun)) = undoing.current.take().or_else(next) else { return false };
-            if sem::undo(undo.set, &mut begun, self.pid, &mut time_slice, cx).is_err() {
+            if !sem::undo(undo.set, &mut begun, self.pid, &mut time_slice, cx) {
                 undoing.current = Some((undo, begun));
                 return true;
             }

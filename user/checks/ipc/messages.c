@@ -154,5 +154,13 @@ int main(void)
     struct msginfo limits;
     REQUIRE(msgctl(0, IPC_INFO, (void *)&limits) >= 0);
     check_line("limits: %d %d %d\n", limits.msgmax, limits.msgmnb, limits.msgmni);
+    // What has no meaning stays as it is.
+    check_write_file("/proc/sys/kernel/msgmni", "77");
+    check_write_file("/proc/sys/kernel/msgmnb", "5000");
+    REQUIRE(msgctl(0, IPC_INFO, (void *)&limits) >= 0);
+    check_write_file("/proc/sys/kernel/msgmni", "32000");
+    check_write_file("/proc/sys/kernel/msgmnb", "16384");
+    check_line("whatever-the-limits: %d %d %d\n", limits.msgpool, limits.msgmap, limits.msgtql);
+    CHECK_TRUE("limits-follow", limits.msgmni == 77 && limits.msgmnb == 5000);
     return 0;
 }

@@ -13,6 +13,8 @@ static void set_all(int a, int b, int c, int d)
     REQUIRE(semctl(set, 0, SETALL, (union semun){ .array = values }) == 0);
 }
 
+static void on_signal(int number) { (void)number; }
+
 // A child that does some operations, and tells what came of it.
 static pid_t doing(struct sembuf *all, int count)
 {
@@ -140,6 +142,105 @@ static void several(void)
     REQUIRE(op(0, 1, 0) == 0);
     check_line("nothing-raised: %d %d\n", get(0), get(3));
     show_end("too-high", child);
+}
+
+// Who waits for several is counted where it was found to wait last, and is looked at only where that may let it on.
+static void where_several_wait(void)
+{
+    set_all(0, 1, 0, 0);
+    struct sembuf zeros[] = { { 0, 0, 0 }, { 1, 0, 0 } }, raise[] = { { 0, 1, 0 }, { 3, 1, 0 } };
+    pid_t child = doing(zeros, 2);
+    await(for_zero, 1, 1);
+    REQUIRE(semop(set, raise, 2) == 0);
+    check_line("none-is-zero: %d %d\n", for_zero(0), for_zero(1));
+    REQUIRE(semctl(set, 2, SETVAL, 5) == 0);
+    check_line("nor-then: %d %d\n", for_zero(0), for_zero(1));
+    REQUIRE(semctl(set, 3, SETVAL, 0) == 0);
+    check_line("another-is: %d %d\n", for_zero(0), for_zero(1));
+    REQUIRE(op(0, -1, 0) == 0 && op(0, 1, 0) == 0);
+    check_line("was-zero: %d %d\n", for_zero(0), for_zero(1));
+    REQUIRE(semctl(set, 2, SETVAL, 7) == 0);
+    check_line("set-elsewhere: %d %d\n", for_zero(0), for_zero(1));
+    REQUIRE(op(0, -1, 0) == 0 && semop(set, raise, 2) == 0);
+    CHECK_CHILD("undo", struct sembuf back[] = { { 2, 1, 0 }, { 2, -1, SEM_UNDO } }; REQUIRE(semop(set, back, 2) == 0));
+    check_line("undone-elsewhere: %d %d\n", for_zero(0), for_zero(1));
+    set_all(2, 2, 2, 2);
+    check_line("set-all: %d %d\n", for_zero(0), for_zero(1));
+    set_all(0, 0, 2, 2);
+    show_end("several-zeros", child);
+    // Who wants to change several is looked at after each change.
+    set_all(1, 0, 0, 0);
+    struct sembuf both[] = { { 0, -1, 0 }, { 1, -1, 0 } };
+    child = doing(both, 2);
+    await(for_more, 1, 1);
+    REQUIRE(semctl(set, 0, SETVAL, 0) == 0);
+    check_line("lowered: %d %d\n", for_more(0), for_more(1));
+    set_all(1, 1, 0, 0);
+    show_end("several-lowered", child);
+}
+
+// The end of a process lets on many, and does not wait for them; who is told of it finds that it has given back.
+static void many_at_an_end(void)
+{
+    enum { MANY = 60, PAIRS = 100 };
+    set_all(0, 0, 0, 0);
+    struct sembuf all[2 * PAIRS + 1];
+    for (int i = 0; i < 2 * PAIRS; i++)
+        all[i] = (struct sembuf){ 1, i % 2 ? -1 : 1, 0 };
+    all[2 * PAIRS] = (struct sembuf){ 0, -1, 0 };
+    pid_t children[MANY];
+    for (int i = 0; i < MANY; i++)
+        children[i] = doing(all, 2 * PAIRS + 1);
+    await(for_more, 0, MANY);
+    enum { ENDS = 3 };
+    pid_t ends[ENDS];
+    int pipes[2];
+    REQUIRE(pipe(pipes) == 0);
+    for (int i = 0; i < ENDS; i++)
+        if ((ends[i] = check_fork()) == 0) {
+            struct sembuf back[] = { { 0, MANY / ENDS, 0 }, { 0, -(MANY / ENDS), SEM_UNDO }, { 3, 1, 0 } };
+            REQUIRE(semop(set, back, 3) == 0);
+            pause();
+        }
+    await(get, 3, ENDS);
+    close(pipes[1]);
+    for (int i = 0; i < ENDS; i++)
+        kill(ends[i], SIGKILL);
+    char byte;
+    REQUIRE(read(pipes[0], &byte, 1) == 0);
+    close(pipes[0]);
+    check_line("all-let-on: %d waiting, value %d\n", for_more(0), get(0));
+    for (int i = 0; i < ENDS; i++)
+        check_wait(ends[i]);
+    int ended = 0;
+    for (int i = 0; i < MANY; i++)
+        ended += check_wait(children[i]) == 0;
+    check_line("all-went-on: %d\n", ended);
+    // One that would be let on is told to stop waiting right behind that.
+    int taken = 0;
+    for (int i = 0; i < 20; i++) {
+        set_all(0, 0, 0, 0);
+        pid_t holder = check_fork();
+        if (holder == 0) {
+            struct sembuf back[] = { { 0, 1, 0 }, { 0, -1, SEM_UNDO }, { 3, 1, 0 } };
+            REQUIRE(semop(set, back, 3) == 0);
+            pause();
+        }
+        await(get, 3, 1);
+        pid_t child = check_fork();
+        if (child == 0) {
+            signal(SIGUSR1, on_signal);
+            struct sembuf lower = { 0, -1, 0 };
+            _exit(semop(set, &lower, 1) == 0 ? 0 : errno);
+        }
+        await(for_more, 0, 1);
+        kill(holder, SIGKILL);
+        check_wait(holder);
+        kill(child, SIGUSR1);
+        int status = check_wait(child);
+        taken += WIFEXITED(status) ? WEXITSTATUS(status) == 0 : WTERMSIG(status) == SIGUSR1;
+    }
+    check_line("let-on-before-signals: %d\n", taken);
 }
 
 // Each lowers the count and waits for zero; who comes last sets it anew.
@@ -297,6 +398,8 @@ int main(void)
     moments();
     order();
     several();
+    where_several_wait();
+    many_at_an_end();
     barrier();
     undo();
     errors();

@@ -141,7 +141,8 @@ int main(void)
     CHECK("more", semget(key, 3, 0));
     CHECK("exclusive", semget(key, 1, IPC_CREAT | IPC_EXCL));
     CHECK_CHILD("foreign", REQUIRE(setgid(1000) == 0 && setuid(1000) == 0); CHECK("value", get(0)); CHECK("zero", op(0, 0, 0)); CHECK("raise", op(0, 1, 0));
-                CHECK("set", semctl(set, 0, SETVAL, 1)); CHECK("remove", semctl(set, 0, IPC_RMID)); CHECK("too-far", op(2, 1, 0)));
+                CHECK("set", semctl(set, 0, SETVAL, 1)); CHECK("remove", semctl(set, 0, IPC_RMID)); CHECK("too-far", op(2, 1, 0));
+                CHECK("more-than-allowed", semget(key, 3, 0666)); CHECK("not-allowed", semget(key, 2, 0666)));
     struct semid_ds status;
     REQUIRE(semctl(set, 0, IPC_STAT, (union semun){ .buf = &status }) == 0);
     check_line("status: %lu mode %o times %d %d\n", (unsigned long)status.sem_nsems, status.sem_perm.mode, status.sem_otime != 0, status.sem_ctime != 0);
@@ -153,5 +154,11 @@ int main(void)
     struct seminfo limits;
     REQUIRE(semctl(0, 0, IPC_INFO, (union semun){ .info = &limits }) >= 0);
     check_line("limits: %d %d %d %d %d %d\n", limits.semmsl, limits.semmns, limits.semopm, limits.semmni, limits.semvmx, limits.semaem);
+    // What has no meaning stays as it is.
+    check_write_file("/proc/sys/kernel/sem", "100 200 50 60");
+    REQUIRE(semctl(0, 0, IPC_INFO, (union semun){ .info = &limits }) >= 0);
+    check_write_file("/proc/sys/kernel/sem", "32000 1024000000 500 32000");
+    check_line("whatever-the-limits: %d %d %d\n", limits.semmap, limits.semmnu, limits.semume);
+    CHECK_TRUE("limits-follow", limits.semmsl == 100 && limits.semmns == 200 && limits.semopm == 50 && limits.semmni == 60);
     return 0;
 }

@@ -126,7 +126,7 @@ int main(void)
     CHECK_TRUE("key", stat_of(keyed).shm_perm.__key == key);
     // Others.
     CHECK_CHILD("foreign", REQUIRE(setgid(1000) == 0 && setuid(1000) == 0); CHECK("find", shmget(key, PAGE, 0) == keyed);
-                CHECK("find-to-read", shmget(key, PAGE, 0444)); CHECK_TRUE("attach", shmat(keyed, NULL, SHM_RDONLY) == (void *)-1 && errno == EACCES);
+                CHECK("find-to-read", shmget(key, PAGE, 0444)); CHECK("find-larger", shmget(key, PAGE + 1, 0444)); CHECK_TRUE("attach", shmat(keyed, NULL, SHM_RDONLY) == (void *)-1 && errno == EACCES);
                 struct shmid_ds status; CHECK("stat", shmctl(keyed, IPC_STAT, &status)); CHECK("set", shmctl(id, IPC_SET, &status));
                 CHECK("remove", shmctl(keyed, IPC_RMID, NULL)); CHECK("lock", shmctl(keyed, SHM_LOCK, NULL)));
     struct shmid_ds status = stat_of(keyed);

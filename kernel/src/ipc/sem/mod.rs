@@ -6,11 +6,13 @@
 //! | `operations` | what the operations of a call do to values |
 //! | `state` | what a set holds, and how those who wait are let on |
 //! | `waiting` | a call of semop(2) |
+//! | `left` | what those leave to do who end |
 //!
 //! What a process has changed with SEM_UNDO is remembered in the set, by the process, and is taken back when that ends; the process names the sets to look at, and is charged for each.
 //!
 //! The set is *settled* when all who can go on have been let on. That may take several pieces; `settled` and [`Begun`] say `Pause` in between.
 
+pub mod left;
 mod operations;
 mod state;
 mod waiting;
@@ -98,7 +100,7 @@ impl Drop for Set {
     }
 }
 
-/// A change that may have more to do: who can go on is let on before the call returns.
+/// A change that may have more to do: who can go on is let on before the call returns. Those who wait count on it: whoever is to end and does not go on with it [leaves](left::leave) it.
 #[derive(Clone, Copy)]
 pub struct Begun {
     set: WeakRc<Set>,
@@ -109,7 +111,7 @@ impl Begun {
     /// Goes on with it.
     ///
     /// # Errors
-    /// `Pause`, which nothing ends: those who wait count on it.
+    /// `Pause`.
     pub fn step(&self, cx: &impl NoSuspend) -> Step<()> {
         self.go_on(&mut TimeSlice::default(), cx)
     }
@@ -123,7 +125,7 @@ impl Begun {
         let Ok(set) = self.set.upgrade(cx) else { return Ok(()) };
         while !set.settle_some(|state| state.is_done(self.change), time_slice, cx) {
             if time_slice.is_over() {
-                return Err(Stop::Pause(Interruption::Never));
+                return Err(Stop::Pause(Interruption::KillOnly));
             }
         }
         Ok(())
@@ -131,6 +133,11 @@ impl Begun {
 }
 
 impl Set {
+    /// All that was begun before the call.
+    fn all_begun(&self, name: WeakRc<Set>, cx: &impl NoSuspend) -> Begun {
+        Begun { set: name, change: self.state.lock(cx).last_change() }
+    }
+
     /// Its state, with nothing left of what others have changed.
     ///
     /// # Errors
@@ -156,9 +163,7 @@ impl Set {
     fn settle_some(&self, is_done: impl Fn(&State) -> bool, time_slice: &mut TimeSlice, cx: &impl NoSuspend) -> bool {
         let mut woken = Woken::default();
         let mut state = self.state.lock(cx);
-        if !is_done(&state) {
-            state.settle(&mut woken, time_slice, cx);
-        }
+        state.settle(&is_done, &mut woken, time_slice, cx);
         let is_done = is_done(&state);
         drop(state);
         woken.wake();
@@ -247,30 +252,35 @@ pub fn set_all(name: WeakRc<Set>, values: &mut Vec<u16>, by: u32, cx: &Cx) -> St
     Ok(change.map(|change| Begun { set: name, change }))
 }
 
-/// What a process's operations have changed with SEM_UNDO is taken back: that is begun, or gone on with.
-///
-/// # Errors
-/// `Pause`.
+/// What a process's operations have changed with SEM_UNDO is taken back: that is begun, or gone on with; false if there is more to do. Who can go on then is [let on by others](left): nobody
+/// knows how many these are, and how long that takes.
 pub fn undo(
     name: WeakRc<Set>,
     begun: &mut Option<Begun>,
     process: u32,
     time_slice: &mut TimeSlice,
     cx: &impl NoSuspend,
-) -> Step<()> {
+) -> bool {
+    let Ok(set) = name.upgrade(cx) else { return true };
+    let mut state = set.state.lock(cx);
     if begun.is_none() {
-        let Ok(set) = name.upgrade(cx) else { return Ok(()) };
-        let change = match set.settled(time_slice, cx) {
-            Ok(mut state) => state.undo(process),
-            Err(Stop::Error(_)) => None,
-            Err(stop) => return Err(stop),
-        };
-        *begun = change.map(|change| Begun { set: name, change });
+        *begun = state.undo(process).map(|change| Begun { set: name, change });
     }
-    begun.map_or(Ok(()), |begun| begun.go_on(time_slice, cx))
+    let Some(begun) = *begun else { return true };
+    while state.change_some(begun.change) {
+        if time_slice.is_over() {
+            return false;
+        }
+    }
+    let is_done = state.is_done(begun.change);
+    drop(state);
+    if !is_done {
+        left::leave(begun, cx);
+    }
+    true
 }
 
-/// A set that is removed, whose waits are to be ended.
+/// A set that is removed, whose waits are to be ended. Whoever is to end and does not do that [leaves](left::leave_removed) it.
 pub struct Removed(StrongRc<Set>);
 
 /// Removes a set: IPC_RMID.
@@ -288,19 +298,26 @@ impl Removed {
     /// Ends waits, and forgets what was to be undone.
     ///
     /// # Errors
-    /// `Pause`, which nothing ends.
+    /// `Pause`.
     pub fn step(&self, cx: &Cx) -> Step<()> {
+        self.go_on(&mut TimeSlice::default(), cx)
+    }
+
+    /// As [`step`](Self::step), in a time slice.
+    ///
+    /// # Errors
+    /// Those.
+    fn go_on(&self, time_slice: &mut TimeSlice, cx: &Cx) -> Step<()> {
         let set = self.0.get(cx);
-        let mut time_slice = TimeSlice::default();
         while !time_slice.is_over() {
             let mut woken = Woken::default();
-            let is_empty = set.state.lock(cx).empty(&mut woken, &mut time_slice, cx);
+            let is_empty = set.state.lock(cx).empty(&mut woken, time_slice, cx);
             woken.wake();
             if is_empty {
                 return Ok(());
             }
         }
-        Err(Stop::Pause(Interruption::Never))
+        Err(Stop::Pause(Interruption::KillOnly))
     }
 }
 

@@ -53,6 +53,11 @@ impl Request {
         self.all.iter().any(|operation| operation.add != 0)
     }
 
+    /// Whether one of the semaphores that it is about is 0.
+    pub fn finds_zero(&self, semaphores: &[Semaphore]) -> bool {
+        self.all.iter().any(|operation| semaphores[usize::from(operation.number)].value == 0)
+    }
+
     /// The lowest and the highest semaphore that it is about.
     pub fn range(&self) -> (usize, usize) {
         let numbers = self.all.iter().map(|operation| usize::from(operation.number));

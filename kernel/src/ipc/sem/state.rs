@@ -1,11 +1,12 @@
 //! What a set holds: its semaphores, the calls that wait, and what the end of each process gives back.
 //!
 //! Who changes a value also does the operations of all who wait and can go on now, in their place, before anybody else sees or changes the set. So a value that was there for a moment is missed by
-//! nobody, and nobody takes what another was given. The order is Linux's (`do_smart_update`): who waits for zeros, after each change; then who wants to change values, the first that came first. If
-//! none of these has several operations, only those of the semaphores that changed are looked at; else all, again from the first after each that could be done.
+//! nobody, and nobody takes what another was given. The order is Linux's (`do_smart_update`): who waits for zeros, after each change that leaves one; then who wants to change values, the first that came first. If
+//! none of these has several operations, only those of the semaphores that changed are looked at; else all, again from the first after each that could be done. (Who is looked at can be seen: GETNCNT and GETZCNT count a call
+//! where it was refused last.)
 //!
 //! That can be long. What is left of it stands in the set ([`Work`]) and is done in pieces. Nobody does anything else with the set before it is settled: who comes meanwhile goes on with it first, and who began it
-//! does not leave before it is done ([`State::is_done`]).
+//! does not leave before it is done ([`State::is_done`]). Whoever is to end leaves it to a task ([`super::left`]), and what its end gives back comes behind all that is left ([`State::undo`]).
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -47,8 +48,16 @@ pub struct State {
     /// How many calls have waited.
     arrived: u64,
     work: Work,
+    /// What the ends of processes give back as soon as all before it is done, by the number of the change that this is to be.
+    ended: BTreeMap<u64, Ended>,
     /// How many times there was work.
     begun: u64,
+}
+
+/// What the end of a process gives back.
+struct Ended {
+    adjust: Box<[i16]>,
+    by: u32,
 }
 
 /// What a process's end adds to each semaphore, if that was not forgotten meanwhile.
@@ -90,8 +99,8 @@ enum Change {
     Forget { from: u32, number: usize },
     /// Values from a number on are set.
     Set { values: Vec<u16>, at: usize, by: u32 },
-    /// What a process was to give back is given, from a number on. Between which semaphores some got something, by pieces.
-    Undo { adjust: Box<[i16]>, at: usize, by: u32, got: Option<(usize, usize)> },
+    /// What a process was to give back is given, from a number on.
+    Undo { what: Ended, at: usize },
 }
 
 /// Who is looked at next of those who would change values.
@@ -139,6 +148,7 @@ impl State {
             zeros: BTreeMap::new(),
             arrived: 0,
             work: Work::default(),
+            ended: BTreeMap::new(),
             begun: 0,
         }
     }
@@ -149,26 +159,51 @@ impl State {
 
     /// Whether nothing is left of a change.
     pub fn is_settled(&self) -> bool {
+        self.has_no_work() && self.ended.is_empty()
+    }
+
+    fn has_no_work(&self) -> bool {
         let Work { change, zeros, alterers } = &self.work;
         change.is_none() && zeros.is_none() && alterers.is_none()
     }
 
-    /// Whether nothing is left of a certain one.
-    pub fn is_done(&self, change: u64) -> bool {
-        self.begun > change || self.is_settled()
+    /// The last change, or the last one that is to come.
+    pub fn last_change(&self) -> u64 {
+        self.begun + self.ended.len() as u64
     }
 
-    /// Goes on with what is left, until it is done, the time slice is over or there are enough to wake.
-    pub fn settle(&mut self, woken: &mut Woken, time_slice: &mut TimeSlice, cx: &impl NoSuspend) {
-        while !self.is_settled() && !woken.is_full() && !time_slice.is_over() {
+    /// Whether nothing is left of a certain one.
+    pub fn is_done(&self, change: u64) -> bool {
+        self.begun > change || self.begun == change && self.has_no_work()
+    }
+
+    /// Goes on with what is left, until all is done that `is_done` asks for, the time slice is over or there are enough to wake.
+    pub fn settle(
+        &mut self,
+        is_done: impl Fn(&State) -> bool,
+        woken: &mut Woken,
+        time_slice: &mut TimeSlice,
+        cx: &impl NoSuspend,
+    ) {
+        while !is_done(self) && !woken.is_full() && !time_slice.is_over() {
             if let Some(change) = self.work.change.take() {
                 self.go_on_changing(change);
             } else if let Some((next, last)) = self.work.zeros {
                 self.look_at_zeros(next, last, woken, cx);
             } else if let Some(alterers) = self.work.alterers {
                 self.look_at_alterers(alterers, woken, cx);
+            } else if let Some((_, what)) = self.ended.pop_first() {
+                self.begin(Change::Undo { what, at: 0 });
             }
         }
+    }
+
+    /// Changes some values, if it is a certain change for which that is left; whether it was. Who waits is not looked at.
+    pub fn change_some(&mut self, change: u64) -> bool {
+        let change = if self.begun == change { self.work.change.take() } else { None };
+        let is_left = change.is_some();
+        change.into_iter().for_each(|change| self.go_on_changing(change));
+        is_left
     }
 
     /// Does what a call wants, if that can be done now. What is left to do then, if anything, has the number.
@@ -184,13 +219,13 @@ impl State {
             return Ok(None);
         }
         let raises = request.all.iter().any(|operation| operation.add > 0);
-        self.look_again(request.range(), raises);
+        self.look_again(request.range(), raises, |semaphores| request.finds_zero(semaphores));
         Ok(self.number_of_work())
     }
 
-    /// Values between two have changed: who waits is to be looked at. `raises`: one may have become larger.
-    fn look_again(&mut self, (first, last): (usize, usize), raises: bool) {
-        self.look_for_zeros((first, last));
+    /// Values between two have changed: who waits is to be looked at. `raises`: one may have become larger; `has_zero`: one is 0 of those that Linux looks at.
+    fn look_again(&mut self, (first, last): (usize, usize), raises: bool, has_zero: impl FnOnce(&[Semaphore]) -> bool) {
+        self.look_for_zeros((first, last), has_zero);
         if self.alterers.len() > self.single.len() {
             self.work.alterers = Some(Alterers::All { next: 0 });
         } else if raises && !self.single.is_empty() {
@@ -198,15 +233,14 @@ impl State {
         }
     }
 
-    fn look_for_zeros(&mut self, (first, last): (usize, usize)) {
-        let may_be_zero = first != last || self.semaphores[first].value == 0;
-        if may_be_zero && !self.zeros.is_empty() {
+    fn look_for_zeros(&mut self, (first, last): (usize, usize), has_zero: impl FnOnce(&[Semaphore]) -> bool) {
+        if !self.zeros.is_empty() && has_zero(&self.semaphores) {
             self.work.zeros = Some(((first, 0), last));
         }
     }
 
     fn number_of_work(&mut self) -> Option<u64> {
-        if self.is_settled() {
+        if self.has_no_work() {
             return None;
         }
         self.begun += 1;
@@ -247,32 +281,23 @@ impl State {
         };
         self.work.alterers = next;
         let Some((came, &waiting)) = came.and_then(|came| Some((came, self.alterers.get(&came)?))) else { return };
-        if let Some(range) = self.try_again(Place::Alter(came), waiting, woken, cx) {
-            self.look_for_zeros(range);
-            if matches!(alterers, Alterers::All { .. }) {
-                self.work.alterers = Some(Alterers::All { next: 0 });
-            }
+        if self.try_again(Place::Alter(came), waiting, woken, cx) && matches!(alterers, Alterers::All { .. }) {
+            self.work.alterers = Some(Alterers::All { next: 0 });
         }
     }
 
-    /// Does what a call that waits wants, if that can be done now, or ends its wait with an error. Where it was done: between which semaphores.
-    fn try_again(
-        &mut self,
-        place: Place,
-        waiting: Waiting,
-        woken: &mut Woken,
-        cx: &impl NoSuspend,
-    ) -> Option<(usize, usize)> {
+    /// Does what a call that waits wants, if that can be done now, or ends its wait with an error. Whether it was done.
+    fn try_again(&mut self, place: Place, waiting: Waiting, woken: &mut Woken, cx: &impl NoSuspend) -> bool {
         let Ok(waiter) = waiting.waiter.upgrade(cx) else {
             self.leave(place);
-            return None;
+            return false;
         };
         let request = &waiter.request;
         let undo = if request.undoes() { undo_of(&mut self.undos, request.by, self.generation) } else { None };
         let outcome = match try_all(&mut self.semaphores, undo, request) {
             Err(Refused::Wait(operation)) => {
                 self.wait_for(place, operation);
-                return None;
+                return false;
             }
             Err(Refused::Errno(error)) => Err(error),
             Ok(()) => {
@@ -281,9 +306,12 @@ impl State {
             }
         };
         self.leave(place);
+        if outcome.is_ok() && matches!(place, Place::Alter(_)) {
+            self.look_for_zeros(request.range(), |semaphores| request.finds_zero(semaphores));
+        }
         waiter.complete(outcome);
         woken.push(waiting.waker);
-        outcome.is_ok().then(|| request.range())
+        outcome.is_ok()
     }
 
     /// Enters a call that must wait.
@@ -405,13 +433,22 @@ impl State {
         self.undos.contains_key(&process)
     }
 
-    /// Gives back what a process is to give. A value stays within its bounds. Linux: `exit_sem`.
+    /// What a process is to give back is given, as soon as all that is left is done. A value stays within its bounds. Linux: `exit_sem`.
     pub fn undo(&mut self, process: u32) -> Option<u64> {
-        let Undo { adjust, generation } = self.undos.remove(&process)?;
-        if generation != self.generation {
+        let Undo { mut adjust, generation } = self.undos.remove(&process)?;
+        if generation != self.generation || self.is_removed {
             return None;
         }
-        self.begin(Change::Undo { adjust, at: 0, by: process, got: None })
+        if let Some(Change::Forget { number, .. }) = self.work.change {
+            adjust[number] = 0;
+        }
+        let what = Ended { adjust, by: process };
+        if self.is_settled() {
+            return self.begin(Change::Undo { what, at: 0 });
+        }
+        let change = self.last_change() + 1;
+        self.ended.insert(change, what);
+        Some(change)
     }
 
     /// Does one piece of a change, and leaves the rest as work.
@@ -419,7 +456,7 @@ impl State {
         self.work.change = match change {
             Change::Forget { from, number } => self.forget_some(from, number),
             Change::Set { values, at, by } => self.set_some(values, at, by),
-            Change::Undo { adjust, at, by, got } => self.undo_some(adjust, at, by, got),
+            Change::Undo { what, at } => self.undo_some(what, at),
         };
     }
 
@@ -432,7 +469,7 @@ impl State {
         if let Some(last) = last {
             return Some(Change::Forget { from: last + 1, number });
         }
-        self.look_again((number, number), true);
+        self.look_again((number, number), true, has_zero);
         None
     }
 
@@ -445,32 +482,30 @@ impl State {
             return Some(Change::Set { values, at: end, by });
         }
         self.past.changed = now();
-        self.look_again((0, end - 1), true);
+        self.look_again((0, end - 1), true, has_zero);
         None
     }
 
-    fn undo_some(&mut self, adjust: Box<[i16]>, at: usize, by: u32, mut got: Option<(usize, usize)>) -> Option<Change> {
+    fn undo_some(&mut self, what: Ended, at: usize) -> Option<Change> {
+        let Ended { adjust, by } = &what;
         let end = adjust.len().min(at + VALUES_AT_ONCE);
-        let mut has_changed = false;
         for (semaphore, add) in self.semaphores[at..end].iter_mut().zip(&adjust[at..end]) {
             if *add != 0 {
                 semaphore.value = (i32::from(semaphore.value) + i32::from(*add)).clamp(0, MOST) as u16;
-                semaphore.last = by;
-                has_changed = true;
+                semaphore.last = *by;
             }
         }
-        if has_changed {
-            got = Some((got.map_or(at, |(first, _)| first), end - 1));
-        }
         if end < adjust.len() {
-            return Some(Change::Undo { adjust, at: end, by, got });
+            return Some(Change::Undo { what, at: end });
         }
         self.past.operated = now();
-        if let Some(range) = got {
-            self.look_again(range, true);
-        }
+        self.look_again((0, end - 1), true, has_zero);
         None
     }
+}
+
+fn has_zero(semaphores: &[Semaphore]) -> bool {
+    semaphores.iter().any(|semaphore| semaphore.value == 0)
 }
 
 fn undo_of(undos: &mut BTreeMap<u32, Undo>, process: u32, generation: u64) -> Option<&mut [i16]> {
@@ -480,4 +515,37 @@ fn undo_of(undos: &mut BTreeMap<u32, Undo>, process: u32, generation: u64) -> Op
         undo.adjust.fill(0);
     }
     Some(&mut undo.adjust)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_end_gives_back_stands_behind_a_change_under_way_and_is_forgotten_by_it() {
+        let mut state = State::new(alloc::vec![Semaphore::default(); 2]);
+        assert_eq!(state.begin_undo(5), Ok(true));
+        let raise = |number, add| Operation { number, add, waits: true, undo: true };
+        let request = Request { all: alloc::vec![raise(0, 3), raise(1, 4)], by: 5 };
+        assert_eq!(state.operate(&request), Ok(None));
+        assert_eq!(state.set_value(0, 9, 1), Some(1));
+        assert_eq!((state.undo(5), state.last_change()), (Some(2), 2));
+        assert_eq!(*state.ended[&2].adjust, [0, -4]);
+        assert!(!state.change_some(2) && !state.is_done(1));
+        while state.change_some(1) {}
+        assert!(state.is_done(1) && !state.is_done(2) && !state.is_settled());
+        assert_eq!([0, 1].map(|number: usize| state.semaphores()[number].value), [9, 4]);
+    }
+
+    #[test]
+    fn what_an_end_gives_back_to_a_settled_set_is_given_at_once() {
+        let mut state = State::new(alloc::vec![Semaphore::default(); VALUES_AT_ONCE + 1]);
+        assert_eq!(state.begin_undo(5), Ok(true));
+        let last = Operation { number: VALUES_AT_ONCE as u16, add: 3, waits: true, undo: true };
+        assert_eq!(state.operate(&Request { all: alloc::vec![last], by: 5 }), Ok(None));
+        assert_eq!(state.undo(5), Some(1));
+        assert!(state.change_some(1) && state.change_some(1) && !state.change_some(1));
+        assert!(state.is_done(1) && state.is_settled());
+        assert_eq!(state.semaphores()[VALUES_AT_ONCE].value, 0);
+    }
 }

@@ -12,12 +12,14 @@ use refs::{StrongRc, Waker, WeakRc};
 
 use super::operations::{Operation, Refused, Request};
 use super::state::Place;
-use super::{Begun, SETS, Set};
+use super::{Begun, SETS, Set, left};
 use crate::credentials::Credentials;
 use crate::error::{Errno, Result};
 use crate::ipc::{READ, WRITE};
 use crate::step::{Step, Stop, TimeSlice};
 
+/// So many operations are tried twice, before a wait and when it begins, before interrupts are let in.
+const OPERATIONS_AT_ONCE: usize = 512;
 /// No outcome yet.
 const WAITS: u32 = u32::MAX;
 
@@ -53,8 +55,8 @@ pub struct Operations {
 
 /// How far it is.
 enum At {
-    /// Nothing is done yet. Whether it may was checked.
-    Beginning { request: Request, is_checked: bool },
+    /// Nothing is done yet. Whether it may was checked; interrupts were let in before it begins to wait.
+    Beginning { request: Request, is_checked: bool, has_let_in: bool },
     /// It waits, or did.
     Waiting { waiter: StrongRc<Waiter>, place: Place },
     /// It is done, and who can go on now is to be let on.
@@ -67,7 +69,7 @@ impl Operations {
     /// # Errors
     /// EINVAL: there is no such set.
     pub fn new(id: i32, all: Vec<Operation>, by: u32, cx: &Cx) -> Result<Self> {
-        let at = At::Beginning { request: Request { all, by }, is_checked: false };
+        let at = At::Beginning { request: Request { all, by }, is_checked: false, has_let_in: false };
         Ok(Operations { set: SETS.find(id, cx)?.downgrade(), at })
     }
 
@@ -95,7 +97,7 @@ impl Operations {
     /// Does them, if that can be done now; waits until another has. `who` may have lost the permission since it was checked.
     ///
     /// # Errors
-    /// EAGAIN: it would wait and must not; ERANGE; EACCES; EIDRM; ENOMEM. `Block`, with the waker entered. `Pause`.
+    /// EAGAIN: it would wait and must not; ERANGE; EACCES; EIDRM; ENOMEM. `Block`, with the waker entered. `Pause`, `Again`.
     pub fn step(&mut self, who: &Credentials, waker: Option<Waker>, cx: &Cx) -> Step<()> {
         match &mut self.at {
             At::Done(Some(begun)) => begun.step(cx),
@@ -112,8 +114,11 @@ impl Operations {
                     _ => Ok(waiter.outcome().unwrap_or(Err(Errno::EIDRM))?),
                 }
             }
-            At::Beginning { request, is_checked } => {
+            At::Beginning { request, is_checked, has_let_in } => {
                 if waker.is_some() {
+                    if request.all.len() > OPERATIONS_AT_ONCE && !core::mem::replace(has_let_in, true) {
+                        return Err(Stop::Again);
+                    }
                     crate::memory::admit()?;
                 }
                 let set = self.set.upgrade(cx).map_err(|_| Errno::EIDRM)?;
@@ -144,12 +149,25 @@ impl Operations {
         }
     }
 
+    /// All who can go on after what was done before are let on, this call too: before it gives up.
+    pub fn catch_up(&self, cx: &Cx) -> Option<Begun> {
+        let set = self.set.upgrade(cx).ok().filter(|_| matches!(self.at, At::Waiting { .. }))?;
+        Some(set.all_begun(self.set, cx))
+    }
+
     /// It waits no more. What came of it, for which the caller has another outcome if somebody was quicker.
     ///
     /// # Errors
     /// Those of the outcome.
     pub fn end(self, outcome: Result<()>, cx: &Cx) -> Result<()> {
-        let At::Waiting { waiter, place } = self.at else { return outcome };
+        let (waiter, place) = match self.at {
+            At::Waiting { waiter, place } => (waiter, place),
+            At::Done(Some(begun)) if outcome.is_err() => {
+                left::leave(begun, cx);
+                return outcome;
+            }
+            _ => return outcome,
+        };
         if let Ok(set) = self.set.upgrade(cx) {
             set.state.lock(cx).leave(place);
         }

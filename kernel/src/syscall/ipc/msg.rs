@@ -33,6 +33,10 @@ const MSG_STAT: i32 = 11;
 const MSG_INFO: i32 = 12;
 const MSG_STAT_ANY: i32 = 13;
 
+/// What Linux says, whatever the limits are, that has no meaning any more: MSGMAP and MSGTQL, MSGPOOL.
+const LINUX_MOST_IN_QUEUE: i32 = 16_384;
+const LINUX_POOL: i32 = 512_000;
+
 /// Where the text of a message begins, behind its type.
 const TEXT: usize = size_of::<i64>();
 
@@ -178,15 +182,14 @@ fn msgctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         IPC_INFO | MSG_INFO => {
             let [most_bytes, most_in_queue, most] =
                 [MOST_BYTES.get(), MOST_IN_QUEUE.get(), QUEUES.most.get()].map(|most| most as i32);
-            // What Linux says that has no meaning any more.
             let mut answer = MsgInfo {
-                pool: most.saturating_mul(most_in_queue) / 1024,
-                map: most_in_queue,
+                pool: LINUX_POOL,
+                map: LINUX_MOST_IN_QUEUE,
                 most_bytes,
                 most_in_queue,
                 most,
                 segment_bytes: 16,
-                most_messages: most_in_queue,
+                most_messages: LINUX_MOST_IN_QUEUE,
                 segments: 0xffff,
                 padding: 0,
             };
@@ -195,7 +198,7 @@ fn msgctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
                 (answer.pool, answer.map, answer.most_messages) = (QUEUES.count(cx) as i32, count as i32, bytes as i32);
             }
             memory.write(args.output::<MsgInfo>(2), &answer)?;
-            return Ok(QUEUES.last_place(cx) as usize);
+            return Ok(QUEUES.last_place(cx)? as usize);
         }
         _ => return Err(Errno::EINVAL.into()),
     }

@@ -12,9 +12,11 @@ use crate::credentials::Credentials;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::ipc::READ;
-use crate::ipc::sem::{self, Begun, MOST, MOST_AT_ONCE, MOST_IN_ALL, MOST_IN_SET, Operation, Operations, SETS, Set};
+use crate::ipc::sem::{
+    self, Begun, MOST, MOST_AT_ONCE, MOST_IN_ALL, MOST_IN_SET, Operation, Operations, SETS, Set, left,
+};
 use crate::process;
-use crate::step::{Patience, Step, complete_async, complete_in_turn_async};
+use crate::step::{Caller, Interruption, Patience, Step, complete_async, complete_in_turn_async};
 use crate::time::clock::TimeSpec;
 use crate::user_memory::UserIn;
 
@@ -40,6 +42,10 @@ const SETALL: i32 = 17;
 const SEM_STAT: i32 = 18;
 const SEM_INFO: i32 = 19;
 const SEM_STAT_ANY: i32 = 20;
+
+/// What Linux says, whatever the limits are, that has no meaning any more: SEMMAP and SEMMNU, SEMUME.
+const LINUX_MOST_IN_ALL: i32 = 1_024_000_000;
+const LINUX_MOST_AT_ONCE: i32 = 500;
 
 /// So many values are checked before interrupts are let in.
 const VALUES_AT_ONCE: usize = 8192;
@@ -121,6 +127,13 @@ fn operate_async(cx: &mut Cx, me: &mut Current, args: &Args, time: Option<TimeSp
         process::note_undo(cx, me, set)?;
     }
     let outcome = complete_async(cx, me, patience, |cx, _, waker| operations.step(&who, waker, cx));
+    if outcome.is_err()
+        && me.interrupted(Interruption::KillOnly, cx).is_none()
+        && let Some(begun) = operations.catch_up(cx)
+    {
+        // What was done before a signal came, or before the time was up, counts.
+        let _ = complete_in_turn_async(cx, me, |cx, _, _| begun.step(cx));
+    }
     operations.end(outcome, cx).map(|()| 0).map_err(|error| match error {
         Errno::ETIMEDOUT => Errno::EAGAIN,
         // A semop(2) is never begun again.
@@ -148,7 +161,10 @@ fn semctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     match command {
         IPC_RMID => {
             let removed = complete_in_turn_async(cx, me, |cx, _, _| sem::remove(id, &who, cx))?;
-            complete_in_turn_async(cx, me, |cx, _, _| removed.step(cx))?;
+            if let Err(killed) = complete_in_turn_async(cx, me, |cx, _, _| removed.step(cx)) {
+                left::leave_removed(removed, cx);
+                return Err(killed);
+            }
         }
         SETVAL => {
             let set = |cx: &Cx, _: &Current, _| sem::set_value(id, number, args.int(3), by, &who, cx);
@@ -173,12 +189,11 @@ fn semctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     Ok(0)
 }
 
-/// Lets on who can go on after a change.
+/// Lets on who can go on after a change, or leaves that to others if the caller is killed.
 fn finish_async(cx: &mut Cx, me: &mut Current, begun: Option<Begun>) -> Result<()> {
-    match begun {
-        Some(begun) => complete_in_turn_async(cx, me, |cx, _, _| begun.step(cx)),
-        None => Ok(()),
-    }
+    let Some(begun) = begun else { return Ok(()) };
+    let outcome = complete_in_turn_async(cx, me, |cx, _, _| begun.step(cx));
+    outcome.inspect_err(|_| left::leave(begun, cx))
 }
 
 /// What semctl(2) does in one step.
@@ -212,13 +227,13 @@ fn ask(cx: &Cx, me: &Current, args: &Args, who: &Credentials) -> Step<usize> {
             let [most, in_set, in_all, at_once] =
                 [SETS.most.get(), MOST_IN_SET.get(), MOST_IN_ALL.get(), MOST_AT_ONCE.get()].map(|most| most as i32);
             let mut answer = SemInfo {
-                map: in_all,
+                map: LINUX_MOST_IN_ALL,
                 most,
                 most_in_all: in_all,
-                most_undos: in_all,
+                most_undos: LINUX_MOST_IN_ALL,
                 most_in_set: in_set,
                 most_at_once: at_once,
-                most_undos_each: at_once,
+                most_undos_each: LINUX_MOST_AT_ONCE,
                 undo_bytes: 20,
                 most_value: MOST,
                 most_adjusted: MOST,
@@ -227,7 +242,7 @@ fn ask(cx: &Cx, me: &Current, args: &Args, who: &Credentials) -> Step<usize> {
                 (answer.undo_bytes, answer.most_adjusted) = (SETS.count(cx) as i32, sem::all_semaphores() as i32);
             }
             memory.write(args.output::<SemInfo>(3), &answer)?;
-            return Ok(SETS.last_place(cx) as usize);
+            return Ok(SETS.last_place(cx)? as usize);
         }
         GETALL => {
             let values = SETS.find(id, cx)?.values(who, cx)?;

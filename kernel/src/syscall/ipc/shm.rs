@@ -22,7 +22,12 @@ use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async,
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
-    Entry::partial(abi::__NR_shmget, "shmget", Call::Step(shmget), "SHM_HUGETLB: there is no pool of huge pages"),
+    Entry::partial(
+        abi::__NR_shmget,
+        "shmget",
+        Call::Async(shmget_async),
+        "SHM_HUGETLB: there is no pool of huge pages",
+    ),
     Entry::new(abi::__NR_shmat, "shmat", Call::Async(shmat_async)),
     Entry::new(abi::__NR_shmdt, "shmdt", Call::Async(shmdt_async)),
     Entry::partial(
@@ -88,14 +93,21 @@ struct ShmInfo {
     swap_successes: u64,
 }
 
-fn shmget(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn shmget_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let (key, bytes, flags) = (args.int(0), args.long(1), args.int(2) as u32);
     if flags & SHM_HUGETLB != 0 {
-        return Err(Errno::ENOMEM.into());
+        return Err(Errno::ENOMEM);
     }
-    crate::memory::admit()?;
     let is_accounted = flags & SHM_NORESERVE == 0;
-    Ok(shm::get((key, flags), bytes, is_accounted, &who(me, cx)?, pid(me, cx)?, cx)? as usize)
+    let mut looked_at = 0;
+    complete_in_turn_async(cx, me, |cx, me, _| {
+        crate::memory::admit()?;
+        let id = shm::get((key, flags), bytes, is_accounted, &who(me, cx)?, pid(me, cx)?, cx);
+        if id == Err(Errno::ENOSPC) && SEGMENTS.forget_some_gone(&mut looked_at, cx) {
+            return Err(Stop::Pause(Interruption::KillOnly));
+        }
+        Ok(id? as usize)
+    })
 }
 
 fn shmat_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -213,10 +225,11 @@ fn shmctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if args.int(0) < 0 {
         return Err(Errno::EINVAL);
     }
-    let (mut resident, mut from) = (0, 0);
+    let (mut count, mut resident, mut from) = (0, 0, 0);
     complete_in_turn_async(cx, me, |cx, _, _| {
         let mut time_slice = TimeSlice::default();
         while let Some((place, _, segment)) = SEGMENTS.next(from, cx) {
+            count += 1;
             resident += segment.resident_pages(cx) as u64;
             from = place + 1;
             if time_slice.is_over() {
@@ -226,8 +239,9 @@ fn shmctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         Ok(())
     })?;
     complete_async(cx, me, Patience::None, |cx, me, _| {
+        let last = SEGMENTS.last_place(cx)?;
         let answer = ShmInfo {
-            count: SEGMENTS.count(cx) as i32,
+            count,
             padding: 0,
             pages: shm::all_pages() as u64,
             resident,
@@ -236,7 +250,7 @@ fn shmctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             swap_successes: 0,
         };
         me.memory(cx)?.write(args.output::<ShmInfo>(2), &answer)?;
-        Ok(SEGMENTS.last_place(cx) as usize)
+        Ok(last as usize)
     })
 }
 
@@ -286,7 +300,7 @@ fn shmctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
                 unused: [0; 4],
             };
             memory.write(args.output::<ShmInfo64>(2), &answer)?;
-            return Ok(SEGMENTS.last_place(cx) as usize);
+            return Ok(SEGMENTS.last_place(cx)? as usize);
         }
         SHM_LOCK | SHM_UNLOCK => {
             let limit = me.thread(cx)?.limit(abi::RLIMIT_MEMLOCK, cx).0;
