@@ -30,6 +30,8 @@ pub struct Execution {
     pub shares_root: bool,
     /// PR_SET_NO_NEW_PRIVS: the program gains nothing.
     pub no_new_privileges: bool,
+    /// Whether somebody traces the caller who may not trace whom he likes: the program gains nothing then.
+    pub is_traced: bool,
 }
 
 /// Which of a thread's ids an id may become without a privilege.
@@ -335,7 +337,7 @@ impl Credentials {
         }
         let sets_ids = effective_user != self.users.real || effective_group != self.groups.real;
         let gains = !sets.permitted.is_subset(old.permitted);
-        if (sets_ids || gains) && (program.no_new_privileges || program.shares_root) {
+        if (sets_ids || gains) && (program.no_new_privileges || program.shares_root || program.is_traced) {
             if program.no_new_privileges || !old.effective.contains(Capability::Setuid) {
                 (effective_user, effective_group) = (self.users.real, self.groups.real);
             }

@@ -248,6 +248,7 @@ pub fn open_step(
         }
         None if !creates => return Err(Errno::ENOENT.into()),
         None => {
+            subject.check(&root.inode, Want::WRITE | Want::EXECUTE, cx)?;
             crate::memory::admit()?;
             let own = Inherited::default();
             let what = creation(FileKind::Regular, permissions & 0o7777, &own, &root.inode, &subject, me, cx)?;

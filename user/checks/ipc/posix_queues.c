@@ -2,6 +2,7 @@
 #include "own.h"
 #include <mqueue.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -67,6 +68,56 @@ static struct timespec in_ms(long ms)
     time.tv_sec += time.tv_nsec / 1000000000;
     time.tv_nsec %= 1000000000;
     return time;
+}
+
+static mqd_t closed;
+static long received;
+
+static void *receive(void *_)
+{
+    (void)_;
+    char text[16];
+    received = mq_receive(closed, text, sizeof text, NULL);
+    return NULL;
+}
+
+static void *send_more(void *_)
+{
+    (void)_;
+    received = mq_send(closed, "more", 4, 0);
+    return NULL;
+}
+
+// Whether its call ended with the descriptor differs (on Linux it goes on); that what is sent is there once does not.
+static void closing(void)
+{
+    struct timespec soon;
+    queue = make(1, 16, O_RDWR);
+    closed = mq_open(NAME, O_RDWR);
+    pthread_t thread;
+    REQUIRE(queue >= 0 && closed >= 0 && pthread_create(&thread, NULL, receive, NULL) == 0);
+    check_sleep_ms(50);
+    mq_close(closed);
+    check_sleep_ms(50);
+    REQUIRE(put("text", 1) == 0);
+    check_sleep_ms(50);
+    soon = in_ms(20);
+    long own = mq_timedreceive(queue, buffer, sizeof buffer, NULL, &soon);
+    pthread_join(thread, NULL);
+    CHECK_TRUE("one has the message", (received == 4) != (own == 4));
+
+    closed = mq_open(NAME, O_RDWR);
+    REQUIRE(closed >= 0 && put("full", 1) == 0 && pthread_create(&thread, NULL, send_more, NULL) == 0);
+    check_sleep_ms(50);
+    mq_close(closed);
+    check_sleep_ms(50);
+    take("first");
+    check_sleep_ms(50);
+    soon = in_ms(20);
+    own = mq_timedreceive(queue, buffer, sizeof buffer, NULL, &soon);
+    pthread_join(thread, NULL);
+    CHECK_TRUE("what was sent is there, and nothing else", (received == 0) == (own == 4));
+    REQUIRE(mq_close(queue) == 0 && mq_unlink(NAME) == 0);
 }
 
 static int times_told, told_code, told_value, told_by;
@@ -441,6 +492,7 @@ int main(void)
     names();
     messages();
     waiting();
+    closing();
     telling();
     files();
     limits();

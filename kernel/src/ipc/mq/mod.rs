@@ -118,17 +118,27 @@ impl State {
     }
 }
 
-impl Pieces for Messages {
+/// What was in a queue that has ended.
+struct Rest {
+    messages: Messages,
+    senders: BTreeMap<u64, Sender>,
+    receivers: BTreeMap<u64, Receiver>,
+}
+
+impl Pieces for Rest {
     fn free_piece(&mut self) -> bool {
-        (0..FREED_AT_ONCE).all(|_| self.0.pop_first().is_some())
+        (0..FREED_AT_ONCE).all(|_| {
+            let some = (self.messages.0.pop_first(), self.senders.pop_first(), self.receivers.pop_first());
+            some.0.is_some() || some.1.is_some() || some.2.is_some()
+        })
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        let messages = take(&mut self.state.get_mut().messages);
-        if !messages.0.is_empty() {
-            free_in_pieces(messages);
+        let State { messages, senders, receivers, .. } = take(self.state.get_mut());
+        if !(messages.0.is_empty() && senders.is_empty() && receivers.is_empty()) {
+            free_in_pieces(Rest { messages, senders, receivers });
         }
     }
 }

@@ -88,6 +88,8 @@ struct Prepared {
     /// What stands in place of the first argument.
     front: Option<Strings>,
     credentials: Credentials,
+    /// What it is instead if somebody has begun to trace the caller meanwhile.
+    if_traced: Option<Box<Credentials>>,
     secure: bool,
     name: Name,
     /// Who is charged for the end of the address space.
@@ -210,7 +212,7 @@ fn build(
         None => None,
     };
     let thread = me.thread(cx)?;
-    let (credentials, secure) = credentials_for(&file.get(cx), me, cx)?;
+    let (credentials, secure, if_traced) = credentials_for(&file.get(cx), me, cx)?;
     // A program with more rights than its caller is not to be found where the caller wants it.
     let personality = if secure { 0 } else { thread.personality.load(Ordering::Relaxed) };
     let layout = Layout::choose(thread.limit(abi::RLIMIT_STACK, cx).0, personality, cx);
@@ -237,7 +239,7 @@ fn build(
     drop(space);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let name = Name::new(name);
-    Ok(Box::new(Prepared { space: owner, payer, start, stack, front, credentials, secure, name }))
+    Ok(Box::new(Prepared { space: owner, payer, start, stack, front, credentials, if_traced, secure, name }))
 }
 
 /// The name under which an interpreter finds a script: see execveat(2).
@@ -276,8 +278,8 @@ fn open_interpreter(
     Ok((file, elf))
 }
 
-/// Who the program acts for, and whether that is more than the caller could (set-user-ID, set-group-ID).
-fn credentials_for(file: &OpenFile, me: &Current, cx: &Cx) -> Step<(Credentials, bool)> {
+/// Who the program acts for, and whether that is more than the caller could (set-user-ID, set-group-ID); and who it acts for if it is known only later that the caller is traced.
+fn credentials_for(file: &OpenFile, me: &Current, cx: &Cx) -> Step<(Credentials, bool, Option<Box<Credentials>>)> {
     let thread = me.thread(cx)?;
     let mut credentials = thread.credentials.lock(cx).clone();
     let inode = file.location.inode.get(cx);
@@ -294,9 +296,15 @@ fn credentials_for(file: &OpenFile, me: &Current, cx: &Cx) -> Step<(Credentials,
         file: attribute.filter(|_| is_trusted).and_then(|bytes| FileCapabilities::decode(&bytes).ok()),
         shares_root: shares_root(me, cx)?,
         no_new_privileges,
+        is_traced: process::trace::is_traced_by_lesser(&thread, cx),
     };
+    let may_gain = program.user.is_some() || program.group.is_some() || program.file.is_some();
+    let mut if_traced = may_gain.then(|| Box::new(credentials.clone()));
     let secure = credentials.execute(&program)?;
-    Ok((credentials, secure))
+    if let Some(credentials) = &mut if_traced {
+        credentials.execute(&Execution { is_traced: true, ..program })?;
+    }
+    Ok((credentials, secure, if_traced))
 }
 
 /// Whether another process could change the program's root directory under it (CLONE_FS).
@@ -310,7 +318,7 @@ fn shares_root(me: &Current, cx: &Cx) -> Result<bool> {
 /// The point of no return. What the caller saw of memory until now is returned, to be given up.
 #[cfg_attr(false, ebb_lint::never_suspends)]
 fn commit(cx: &mut Cx, me: &mut Current, prepared: Box<Prepared>) -> Result<StrongRc<AddressSpace>> {
-    let Prepared { space, start, stack, credentials, secure, name, payer, .. } = *prepared;
+    let Prepared { space, start, stack, credentials, if_traced, secure, name, payer, .. } = *prepared;
     space.get(cx).set_auxiliary(stack.auxiliary, cx);
     process::unshare(me, abi::CLONE_FILES, cx)?;
     let thread = me.thread(cx)?;
@@ -326,6 +334,12 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Box<Prepared>) -> Result<Stro
         thread.parent_death_signal.store(0, Ordering::Relaxed);
     }
     *thread.credentials.lock(cx) = credentials;
+    // Whoever begins to trace it asks again, once he does, whether he may: either he finds what it has gained, or it is found here that he traces it.
+    if let Some(if_traced) = if_traced
+        && process::trace::is_traced_by_lesser(&thread, cx)
+    {
+        *thread.credentials.lock(cx) = *if_traced;
+    }
     // Behind that: whoever gets hold of the new address space and looks then whether he may, on another core, finds who the new program acts for.
     let old_space = thread.space.lock(cx).replace(space).ok_or(Errno::ESRCH)?;
     // It may have been moved to another group since the new address space was charged.

@@ -44,7 +44,9 @@ pub fn attach(me: &Current, tid: u32, how: Attach, cx: &Cx) -> Result<()> {
         Attach::Seize(options) => (true, options),
     };
     let process = me.process(cx)?;
-    begin(&process, &thread, Relation { tracer: Some(me.thread), process: me.process, is_seized, options }, cx)?;
+    let may_gain = me.has(Capability::SysPtrace, cx);
+    let relation = Relation { tracer: Some(me.thread), process: me.process, is_seized, may_gain, options };
+    begin(&process, &thread, relation, cx)?;
     // It may have ended meanwhile, and have looked before that whether somebody traces it; or have executed a program with more rights.
     let is_there = THREADS.weak(thread.tid(), cx) == Some(thread.downgrade());
     if !is_there || !me.may_trace(&thread, TraceAs::Real, cx)? {
@@ -71,14 +73,16 @@ pub fn trace_me(me: &Current, cx: &Cx) -> Result<()> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
     let parent = process.parent(cx).ok_or(Errno::EPERM)?;
     let own = thread.credentials.lock(cx).capabilities().permitted;
-    let may = parent.first_thread(cx).is_some_and(|first| {
+    let (may, may_gain) = parent.first_thread(cx).map_or((false, false), |first| {
         let credentials = first.credentials.lock(cx);
-        own.is_subset(credentials.capabilities().permitted) || credentials.has(Capability::SysPtrace)
+        let may_gain = credentials.has(Capability::SysPtrace);
+        (may_gain || own.is_subset(credentials.capabilities().permitted), may_gain)
     });
     if !may {
         return Err(Errno::EPERM);
     }
-    let relation = Relation { tracer: None, process: parent.downgrade(), is_seized: false, options: Options::empty() };
+    let (tracer, process) = (None, parent.downgrade());
+    let relation = Relation { tracer, process, is_seized: false, may_gain, options: Options::empty() };
     match begin(&parent, &thread, relation, cx) {
         // As on Linux, who has no parent any more is traced by nobody, and does not learn of it.
         Err(Errno::ESRCH) => Ok(()),

@@ -28,7 +28,9 @@ use linux_raw_sys::ptrace as abi;
 
 pub use attach::{Attach, attach, begin_child, prepare_child, tell_of_child_async, trace_me};
 pub use end::{end_of_process, end_of_tracee, release_all_async, thread_ends_async};
-pub use relation::{At, Mode, Stand, Traced, Tracing, detach, interrupt, kill, listen, resume, with_tracee};
+pub use relation::{
+    At, Mode, Stand, Traced, Tracing, detach, interrupt, is_traced_by_lesser, kill, listen, resume, with_tracee,
+};
 pub use stop::{
     begin_call_async, end_call_async, event_async, executed_async, handler_entered_async, leave_step, signal_async,
     stop_async, trap_async,

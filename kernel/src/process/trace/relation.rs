@@ -76,6 +76,8 @@ pub(super) struct Relation {
     pub process: WeakRc<Process>,
     /// By PTRACE_SEIZE.
     pub is_seized: bool,
+    /// The tracer could trace anybody when it began: what the tracee executes may gain rights.
+    pub may_gain: bool,
     pub options: Options,
 }
 
@@ -320,6 +322,11 @@ pub fn listen(me: &Current, tid: u32, cx: &Cx) -> Result<()> {
 /// Whether a tracee is one of `tracer`'s; of anybody's if it is `None`.
 pub(super) fn is_of(relation: &Relation, tracer: Option<WeakRc<Thread>>) -> bool {
     tracer.is_none_or(|tracer| relation.tracer == Some(tracer))
+}
+
+/// Whether somebody traces a thread who could not trace whom he likes when he began: it gains no rights by execve(2).
+pub fn is_traced_by_lesser(thread: &Thread, cx: &impl NoSuspend) -> bool {
+    relation(thread, cx).is_some_and(|relation| !relation.may_gain)
 }
 
 /// Somebody looks at it.

@@ -197,10 +197,17 @@ impl Process {
         self.tracing.tracees.lock(cx).as_ref()?.all.next(last)
     }
 
+    /// Whether a thread of it is the tracer still: another process may have become that meanwhile, and the ticket is of its list then.
+    fn is_tracer_of(&self, traced: &Traced, cx: &impl NoSuspend) -> bool {
+        let process = traced.relation.and_then(|relation| relation.process.upgrade(cx).ok());
+        process.is_some_and(|process| core::ptr::eq(&*process, self))
+    }
+
     /// wait(2) may have something to tell of a tracee.
     pub(super) fn tracee_stands(&self, thread: &Thread, cx: &impl NoSuspend) {
         if let Some(list) = &mut *self.tracing.tracees.lock(cx)
             && let Some(traced) = &*thread.tracing.traced.lock(cx)
+            && self.is_tracer_of(traced, cx)
         {
             list.changed.insert(traced.as_tracee);
         }
@@ -210,6 +217,7 @@ impl Process {
     pub(super) fn tracee_is_told(&self, thread: &Thread, cx: &impl NoSuspend) {
         if let Some(list) = &mut *self.tracing.tracees.lock(cx)
             && let Some(traced) = &*thread.tracing.traced.lock(cx)
+            && self.is_tracer_of(traced, cx)
         {
             list.changed.remove(traced.as_tracee);
         }

@@ -75,18 +75,23 @@ fn patience_async(cx: &mut Cx, me: &mut Current, until: UserIn<TimeSpec>) -> Res
     }
 }
 
-/// A description of a queue that a call uses, and how long messages may be. It waits no longer where the description says so.
-fn used(
-    fd: i32,
-    may: fn(OpenFlags) -> bool,
+/// A queue that a call uses, by which description, and how it waits.
+struct Used {
+    open: WeakRc<OpenFile>,
+    /// It may outlive the description: who stood in it takes himself out.
+    queue: WeakRc<Queue>,
+    /// How long messages may be.
+    longest: usize,
     patience: Patience,
-    me: &Current,
-    cx: &Cx,
-) -> Result<(WeakRc<OpenFile>, usize, Patience)> {
+}
+
+/// The queue of a descriptor that a call uses. The call waits no longer where the description says so.
+fn used(fd: i32, may: fn(OpenFlags) -> bool, patience: Patience, me: &Current, cx: &Cx) -> Result<Used> {
     let open = me.files(cx)?.get(fd, cx)?;
     let file = open.kind::<QueueFile>().filter(|_| may(open.flags())).ok_or(Errno::EBADF)?;
     let patience = if open.flags().contains(OpenFlags::NONBLOCK) { Patience::None } else { patience };
-    Ok((open.downgrade(), file.queue(cx).size.bytes, patience))
+    let queue = file.queue(cx);
+    Ok(Used { open: open.downgrade(), queue: queue.downgrade(), longest: queue.size.bytes, patience })
 }
 
 /// The queue of a description.
@@ -108,7 +113,7 @@ fn mq_timedsend_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usiz
     if priority >= PRIORITIES {
         return Err(Errno::EINVAL);
     }
-    let (open, longest, patience) = used(args.int(0), OpenFlags::can_write, patience, me, cx)?;
+    let Used { open, queue, longest, patience } = used(args.int(0), OpenFlags::can_write, patience, me, cx)?;
     if len > longest {
         return Err(Errno::EMSGSIZE);
     }
@@ -125,17 +130,15 @@ fn mq_timedsend_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usiz
         touch(&file, cx);
         Ok(())
     });
-    let file = open.upgrade(cx).ok();
-    let queue = file.as_ref().and_then(|file| queue_of(file, cx).ok());
-    // It was let in while something else ended the wait.
-    let was_let_in = sending.end(queue.as_deref(), cx);
+    // It may have been let in while something else ended the wait.
+    let was_let_in = sending.end(queue.upgrade(cx).ok().as_deref(), cx);
     if was_let_in { Ok(0) } else { sent.map(|()| 0) }
 }
 
 fn mq_timedreceive_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let room = args.long(2);
     let patience = patience_async(cx, me, args.input::<TimeSpec>(4))?;
-    let (open, longest, patience) = used(args.int(0), OpenFlags::can_read, patience, me, cx)?;
+    let Used { open, queue, longest, patience } = used(args.int(0), OpenFlags::can_read, patience, me, cx)?;
     if room < longest {
         return Err(Errno::EMSGSIZE);
     }
@@ -149,12 +152,8 @@ fn mq_timedreceive_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
         touch(&file, cx);
         Ok(message)
     });
-    let given = {
-        let file = open.upgrade(cx).ok();
-        let queue = file.as_ref().and_then(|file| queue_of(file, cx).ok());
-        // What it was given while something else ended the wait is not lost.
-        receiving.end(queue.as_deref(), cx)
-    };
+    // What it was given while something else ended the wait is not lost.
+    let given = receiving.end(queue.upgrade(cx).ok().as_deref(), cx);
     let Message { priority, text } = match given {
         Some(message) => message,
         None => received?,
