@@ -1,4 +1,5 @@
 // System V message queues: who waits for a message gets it from whoever sends it; what ends a wait; copies, long messages and limits.
+#include "../state.h"
 #include "queue.h"
 #include <sched.h>
 #include <sys/mman.h>
@@ -17,24 +18,6 @@ static long take(long kind) { return msgrcv(queue, &message, sizeof message.text
 // How a child ends that makes one call: what that returns, or 100 and the error.
 static void end(long result) { _exit(result < 0 ? 100 + errno : result); }
 
-static char state(pid_t pid)
-{
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    REQUIRE(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
-    fclose(file);
-    return state;
-}
-
-// Until a child waits, or has ended.
-static pid_t waits(pid_t pid)
-{
-    while (!strchr("SZ", state(pid)))
-        check_sleep_ms(1);
-    return pid;
-}
-
 static void become(int uid)
 {
     if (uid)
@@ -48,7 +31,7 @@ static pid_t receiver_of(int uid, size_t room, long kind, int flags)
         become(uid);
         end(msgrcv(queue, &message, room, kind, flags));
     }
-    return waits(pid);
+    return check_waits(pid);
 }
 
 static pid_t receiver(size_t room, long kind, int flags) { return receiver_of(0, room, kind, flags); }
@@ -61,7 +44,7 @@ static pid_t sender_of(int uid, size_t bytes)
         message.kind = 1;
         end(msgsnd(queue, &message, bytes, 0));
     }
-    return waits(pid);
+    return check_waits(pid);
 }
 
 static unsigned long held(void)
@@ -157,7 +140,7 @@ static void ends_of_waits(void)
     REQUIRE(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
     kill(child, SIGCONT);
     REQUIRE(waitpid(child, &status, WCONTINUED) == child);
-    waits(child);
+    check_waits(child);
     CHECK("after-stop", put(1, "12345"));
     CHECK_STATUS("receiver-goes-on", check_wait(child));
     child = receiver(100, 0, 0);
@@ -174,7 +157,7 @@ static void ends_of_waits(void)
     REQUIRE(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
     kill(child, SIGCONT);
     REQUIRE(waitpid(child, &status, WCONTINUED) == child);
-    waits(child);
+    check_waits(child);
     CHECK("room", take(0));
     CHECK_STATUS("sender-goes-on", check_wait(child));
     CHECK("of-the-sender", take(0));

@@ -1,4 +1,5 @@
 // System V message queues: msgget, msgsnd, msgrcv, msgctl.
+#include "../state.h"
 #include "queue.h"
 
 static int put(long kind, const char *text, int flags)
@@ -30,17 +31,6 @@ static void show(const char *name)
 }
 
 static void on_signal(int number) { (void)number; }
-
-// Whether a process sleeps.
-static int sleeps(pid_t pid)
-{
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    REQUIRE(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
-    fclose(file);
-    return state == 'S';
-}
 
 int main(void)
 {
@@ -91,7 +81,7 @@ int main(void)
         CHECK("sent-at-last", msgsnd(queue, &large, 100, 0));
         _exit(0);
     }
-    CHECK_SOON("sender-waits", sleeps(child));
+    CHECK_SOON("sender-waits", check_state(child) == 'S');
     CHECK("make-room", msgrcv(queue, &large, 9000, 0, 0));
     CHECK_STATUS("sender", check_wait(child));
     CHECK("rest", msgrcv(queue, &large, 9000, 0, 0));
@@ -103,7 +93,7 @@ int main(void)
         CHECK_STR("text", large.text);
         _exit(0);
     }
-    CHECK_SOON("receiver-waits", sleeps(child));
+    CHECK_SOON("receiver-waits", check_state(child) == 'S');
     CHECK("not-for-it", put(3, "not for you", 0));
     CHECK("for-it", put(4, "for you", 0));
     CHECK_STATUS("receiver", check_wait(child));
@@ -116,7 +106,7 @@ int main(void)
         CHECK("interrupted", msgrcv(queue, &large, 100, 4, 0));
         _exit(0);
     }
-    CHECK_SOON("waits-again", sleeps(child));
+    CHECK_SOON("waits-again", check_state(child) == 'S');
     kill(child, SIGUSR1);
     CHECK_STATUS("interrupted-one", check_wait(child));
     // Limits.
@@ -138,7 +128,7 @@ int main(void)
         CHECK("removed-while-waiting", msgrcv(queue, &large, 100, 0, 0));
         _exit(0);
     }
-    CHECK_SOON("waits-for-removal", sleeps(child));
+    CHECK_SOON("waits-for-removal", check_state(child) == 'S');
     CHECK("remove", msgctl(queue, IPC_RMID, NULL));
     CHECK_STATUS("waiter", check_wait(child));
     CHECK("gone", msgctl(queue, IPC_STAT, &status));

@@ -1,4 +1,5 @@
 // Message queues of POSIX: mq_open, mq_send, mq_receive, mq_notify, mq_getattr, mq_setattr, mq_unlink, the files of mqueue, and limits.
+#include "../state.h"
 #include "own.h"
 #include <mqueue.h>
 #include <poll.h>
@@ -37,24 +38,6 @@ static void show(const char *name)
     REQUIRE(mq_getattr(queue, &now) == 0);
     check_line("%s: %s, %ld messages of %ld, %ld bytes\n", name, now.mq_flags & O_NONBLOCK ? "non-blocking" : "blocking", now.mq_curmsgs, now.mq_maxmsg,
                now.mq_msgsize);
-}
-
-static char state(pid_t pid)
-{
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    REQUIRE(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
-    fclose(file);
-    return state;
-}
-
-// Until a child waits, or has ended.
-static pid_t waits(pid_t pid)
-{
-    while (!strchr("SZ", state(pid)))
-        check_sleep_ms(1);
-    return pid;
 }
 
 // How a child ends that makes one call: what that returns, or 100 and the error.
@@ -246,11 +229,11 @@ static void waiting(void)
     pid_t first = check_fork();
     if (first == 0)
         end(put("first", 3));
-    waits(first);
+    check_waits(first);
     pid_t second = check_fork();
     if (second == 0)
         end(put("second", 4));
-    waits(second);
+    check_waits(second);
     take("two before one");
     CHECK_STATUS("first sender", check_wait(first));
     take("first");
@@ -267,7 +250,7 @@ static void waiting(void)
             long len = mq_receive(queue, buffer, sizeof buffer, &priority);
             end(len < 0 ? len : len + priority);
         }
-        waits(receivers[i]);
+        check_waits(receivers[i]);
     }
     REQUIRE(put("a", 10) == 0 && put("aa", 20) == 0 && put("aaa", 30) == 0);
     for (int i = 0; i < 3; i++)
@@ -280,7 +263,7 @@ static void waiting(void)
     pid_t child = check_fork();
     if (child == 0)
         end(mq_receive(queue, buffer, sizeof buffer, NULL));
-    waits(child);
+    check_waits(child);
     kill(child, SIGUSR1);
     CHECK_STATUS("interrupted", check_wait(child));
     action.sa_flags = SA_RESTART;
@@ -288,20 +271,20 @@ static void waiting(void)
     child = check_fork();
     if (child == 0)
         end(mq_receive(queue, buffer, sizeof buffer, NULL));
-    waits(child);
+    check_waits(child);
     kill(child, SIGUSR1);
     check_sleep_ms(20);
     kill(child, SIGSTOP);
     int status;
     REQUIRE(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
     kill(child, SIGCONT);
-    waits(child);
+    check_waits(child);
     REQUIRE(put("restarted", 1) == 0);
     CHECK_STATUS("restarted", check_wait(child));
     child = check_fork();
     if (child == 0)
         end(mq_receive(queue, buffer, sizeof buffer, NULL));
-    waits(child);
+    check_waits(child);
     kill(child, SIGKILL);
     CHECK_STATUS("killed", check_wait(child));
     CHECK("not for who was killed", put("kept", 1));
@@ -346,7 +329,7 @@ static void telling(void)
     child = check_fork();
     if (child == 0)
         end(mq_receive(queue, buffer, sizeof buffer, NULL));
-    waits(child);
+    check_waits(child);
     REQUIRE(put("yours", 0) == 0);
     CHECK_STATUS("who waited", check_wait(child));
     CHECK("not told of what was waited for", times_told);

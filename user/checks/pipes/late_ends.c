@@ -1,27 +1,9 @@
 // FIFOs: who waits at one end is told that the other came and went, also where it was still being opened, or there was none, when the wait began.
-#include "../check.h"
+#include "../state.h"
 #include <poll.h>
 #include <sys/epoll.h>
 
 static char big[70000];
-
-static char state(pid_t pid)
-{
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    REQUIRE(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
-    fclose(file);
-    return state;
-}
-
-// Until a child waits, or has ended.
-static pid_t waits(pid_t pid)
-{
-    while (!strchr("SZ", state(pid)))
-        check_sleep_ms(1);
-    return pid;
-}
 
 static pid_t opener(int flags)
 {
@@ -32,7 +14,7 @@ static pid_t opener(int flags)
         close(fd);
         _exit(0);
     }
-    return waits(pid);
+    return check_waits(pid);
 }
 
 static void reads(void)
@@ -100,7 +82,7 @@ static void come_later(const char *name, int flags, void (*wait)(void))
         pid_t own = check_fork();
         if (own == 0)
             wait();
-        waits(own);
+        check_waits(own);
         close(open("fifo", flags));
         int now = check_wait(own);
         REQUIRE(i == 0 || now == status);
@@ -121,7 +103,7 @@ static void unlinked(const char *name, int flags, int restarts)
         int fd = open("fifo", flags);
         _exit(fd < 0 ? errno : 0);
     }
-    waits(own);
+    check_waits(own);
     REQUIRE(unlink("fifo") == 0);
     kill(own, SIGUSR1);
     int status = check_wait(own);

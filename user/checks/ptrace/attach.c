@@ -8,7 +8,7 @@ static pid_t waiting(void)
     if (pid == 0)
         for (;;)
             pause();
-    while (state_of(pid) != 'S')
+    while (check_state(pid) != 'S')
         check_sleep_ms(1);
     return pid;
 }
@@ -58,7 +58,7 @@ static void attach(void)
     CHECK("interrupt-one-that-was-not-seized", trace(PTRACE_INTERRUPT, pid, 0, 0));
     CHECK("listen", trace(PTRACE_LISTEN, pid, 0, 0));
     CHECK("goes-on", trace(PTRACE_CONT, pid, 0, 0));
-    while (state_of(pid) != 'S')
+    while (check_state(pid) != 'S')
         check_sleep_ms(1);
     CHECK("let-go-while-it-runs", trace(PTRACE_DETACH, pid, 0, 0));
     kill(pid, SIGUSR1);
@@ -98,7 +98,7 @@ static void seize(void)
     trace(PTRACE_CONT, pid, 0, 0);
     next_stop("the-signal", pid);
     trace(PTRACE_CONT, pid, 0, SIGCONT);
-    while (state_of(pid) != 'S')
+    while (check_state(pid) != 'S')
         check_sleep_ms(1);
     end(pid);
 }
@@ -127,10 +127,10 @@ static void stopped_before(void)
     CHECK("seize-one-that-is-stopped", trace(PTRACE_SEIZE, pid, 0, 0));
     next_stop("stands", pid);
     CHECK("let-go", trace(PTRACE_DETACH, pid, 0, 0));
-    while (state_of(pid) != 'T')
+    while (check_state(pid) != 'T')
         check_sleep_ms(1);
     kill(pid, SIGCONT);
-    while (state_of(pid) != 'S')
+    while (check_state(pid) != 'S')
         check_sleep_ms(1);
     end(pid);
 }
@@ -142,7 +142,7 @@ static void end_of_tracer(unsigned long options, const char *name)
     CHECK_CHILD(name, REQUIRE(trace(PTRACE_SEIZE, pid, 0, options) == 0); REQUIRE(trace(PTRACE_INTERRUPT, pid, 0, 0) == 0);
                 int status; REQUIRE(waitpid(pid, &status, __WALL) == pid); _exit(0));
     if (options == 0) {
-        while (state_of(pid) != 'S')
+        while (check_state(pid) != 'S')
             check_sleep_ms(1);
         CHECK("nobodys", tracer_of(pid));
         kill(pid, SIGTERM);

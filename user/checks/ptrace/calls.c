@@ -125,7 +125,7 @@ static void interrupted(void)
     trace(PTRACE_SYSCALL, pid, 0, 0);
     next_stop("entry-of-read", pid);
     trace(PTRACE_SYSCALL, pid, 0, 0);
-    while (state_of(pid) != 'S')
+    while (check_state(pid) != 'S')
         check_sleep_ms(1);
     kill(pid, SIGUSR1);
     next_stop("exit-of-read", pid);
@@ -143,7 +143,7 @@ static void interrupted(void)
     // A tracer that does not want it to be made again.
     TRACED_CHILD(pid, _exit(read(ends[0], &byte, 1) == -1 ? 60 : 61));
     trace(PTRACE_CONT, pid, 0, 0);
-    while (state_of(pid) != 'S')
+    while (check_state(pid) != 'S')
         check_sleep_ms(1);
     kill(pid, SIGUSR1);
     next_stop("the-signal", pid);

@@ -24,7 +24,7 @@ static void told(void)
                  kill(getpid(), SIGUSR1); int second = taken; taken = 0; kill(getpid(), SIGUSR1);
                  _exit((first == SIGUSR1) + 2 * (second == 0) + 4 * (taken == SIGUSR2)));
     CHECK("who-traces-it", tracer_of(pid) == getpid());
-    CHECK_TRUE("it-stands", state_of(pid) == 't');
+    CHECK_TRUE("it-stands", check_state(pid) == 't');
     CHECK("info", trace(PTRACE_GETSIGINFO, pid, 0, (long)&info));
     CHECK("its-signal", info.si_signo);
     CHECK("its-code", info.si_code);
@@ -75,7 +75,7 @@ static void fatal(void)
     TRACED_CHILD(pid, kill(getpid(), SIGTERM); _exit(4));
     trace(PTRACE_CONT, pid, 0, 0);
     next_stop("fatal-seen", pid);
-    CHECK_TRUE("not-dead-yet", state_of(pid) == 't');
+    CHECK_TRUE("not-dead-yet", check_state(pid) == 't');
     trace(PTRACE_CONT, pid, 0, SIGTERM);
     next_stop("fatal-taken", pid);
     TRACED_CHILD(pid, kill(getpid(), SIGTERM); _exit(4));

@@ -1,5 +1,5 @@
 // What the checks of ptrace(2) share.
-#include "../check.h"
+#include "../state.h"
 #include <elf.h>
 #include <stddef.h>
 #include <sys/ptrace.h>
@@ -47,16 +47,6 @@ static inline struct user_regs_struct registers(pid_t pid)
     memset(&all, 0, sizeof all);
     REQUIRE(trace(PTRACE_GETREGS, pid, 0, (long)&all) == 0);
     return all;
-}
-
-// The letter that stands for what a process does.
-static inline char state_of(pid_t pid)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    const char *text = check_read_file(path);
-    const char *end = text ? strrchr(text, ')') : NULL;
-    return end ? end[2] : '?';
 }
 
 static inline long tracer_of(pid_t pid)

@@ -1,5 +1,5 @@
 // signalfd: it is about the signals of whoever uses it, not of who made it.
-#include "../check.h"
+#include "../state.h"
 #include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -7,16 +7,6 @@
 #include <sys/signalfd.h>
 
 static int fd;
-
-static char state(pid_t pid)
-{
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    REQUIRE(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
-    fclose(file);
-    return state;
-}
 
 static long reads(void)
 {
@@ -52,8 +42,7 @@ static void in_child(const char *name, long (*use)(void))
     pid_t child = check_fork();
     if (child == 0)
         _exit((int)use());
-    while (state(child) != 'S')
-        check_sleep_ms(1);
+    check_waits(child);
     kill(child, SIGUSR1);
     CHECK_STATUS(name, check_wait(child));
 }

@@ -1,19 +1,9 @@
 // A handler ends a wait for a futex that has a time-out, whatever SA_RESTART says; one without goes on.
-#include "../check.h"
+#include "../state.h"
 
 static int word;
 
 static void on_signal(int number) { (void)number; }
-
-static char state(pid_t pid)
-{
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    REQUIRE(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
-    fclose(file);
-    return state;
-}
 
 static void wait_with(const char *name, int operation, int is_absolute, long seconds)
 {
@@ -27,8 +17,7 @@ static void wait_with(const char *name, int operation, int is_absolute, long sec
         long result = syscall(SYS_futex, &word, operation, 0, seconds ? &until : NULL, NULL, ~0u);
         _exit(result == 0 ? 0 : errno);
     }
-    while (state(child) != 'S')
-        check_sleep_ms(1);
+    check_waits(child);
     kill(child, SIGUSR1);
     check_sleep_ms(30);
     int status;

@@ -1,5 +1,5 @@
 // Pseudo-terminals: who waits at a master is told that its first slave came and went; a write that waits and loses its description is in nobody's way.
-#include "../check.h"
+#include "../state.h"
 #include <poll.h>
 #include <pthread.h>
 #include <termios.h>
@@ -14,16 +14,6 @@ static void make(void)
     name = ptsname(master);
 }
 
-static char state(pid_t pid)
-{
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    REQUIRE(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
-    fclose(file);
-    return state;
-}
-
 static void come_and_go(const char *what, int does_read)
 {
     make();
@@ -36,8 +26,7 @@ static void come_and_go(const char *what, int does_read)
         poll(&one, 1, -1);
         _exit(one.revents);
     }
-    while (state(child) != 'S')
-        check_sleep_ms(1);
+    check_waits(child);
     close(open(name, O_RDWR | O_NOCTTY));
     CHECK_STATUS(what, check_wait(child));
     close(master);
