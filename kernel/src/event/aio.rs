@@ -10,12 +10,12 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use frame::Cx;
 use frame::mm::PAGE_SIZE;
-use refs::{SpinLock, WaitList, Waker};
+use refs::{SpinLock, WaitList, Waker, WeakRc};
 use zerocopy::{Immutable, IntoBytes};
 
 use crate::error::{Errno, Result};
 use crate::memory::overcommit::Privilege;
-use crate::memory::{BackingObject, Pages, SharedMemory};
+use crate::memory::{AddressSpace, BackingObject, Pages, SharedMemory};
 use crate::sysctl::Tunable;
 
 /// For so many events all contexts together may be: `/proc/sys/fs/aio-max-nr`.
@@ -44,6 +44,8 @@ pub struct Done {
 
 /// A context.
 pub struct Context {
+    /// Where it was made: a child that has its VMA all the same (MADV_DOFORK) has no context there.
+    space: WeakRc<AddressSpace>,
     /// What its VMA shows.
     page: SharedMemory,
     share: Share,
@@ -110,7 +112,7 @@ impl Context {
     ///
     /// # Errors
     /// EINVAL: that is none, or far too many; EAGAIN: there is no room for as many; ENOMEM.
-    pub fn new(events: u32) -> Result<Self> {
+    pub fn new(events: u32, space: WeakRc<AddressSpace>) -> Result<Self> {
         if events == 0 || events > HARD_EVENTS {
             return Err(Errno::EINVAL);
         }
@@ -120,7 +122,12 @@ impl Context {
         done.try_reserve_exact(room).map_err(|_| Errno::ENOMEM)?;
         let page = SharedMemory::new(1, true, Privilege::None)?;
         let state = State { done, promised: 0, room, is_destroyed: false };
-        Ok(Context { page, share, state: SpinLock::new(state), changed: WaitList::new() })
+        Ok(Context { space, page, share, state: SpinLock::new(state), changed: WaitList::new() })
+    }
+
+    /// Whether it is one of this address space.
+    pub fn is_of(&self, space: WeakRc<AddressSpace>) -> bool {
+        self.space == space
     }
 
     /// How many requests one call may submit.

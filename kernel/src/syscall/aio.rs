@@ -84,7 +84,7 @@ struct AioSigset {
 fn find(address: usize, me: &Current, cx: &Cx) -> Result<WeakRc<dyn BackingObject>> {
     let vma = me.space(cx)?.report(address, cx).filter(|vma| vma.range.start == address).ok_or(Errno::EINVAL)?;
     let VmaName::Special(_, object) = vma.name else { return Err(Errno::EINVAL) };
-    with(&object, cx, |_| ()).map(|()| object)
+    if with(&object, cx, |context| context.is_of(me.space))? { Ok(object) } else { Err(Errno::EINVAL) }
 }
 
 /// Does something with a context.
@@ -100,7 +100,7 @@ fn io_setup_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EINVAL);
     }
     crate::memory::admit()?;
-    let context = StrongRc::new(Context::new(args.int(0) as u32)?);
+    let context = StrongRc::new(Context::new(args.int(0) as u32, me.space)?);
     let backing = Backing::Object { object: context.unsize(|context| context), first: 0 };
     let mapping = Mapping {
         place: Placement::Hint(0),

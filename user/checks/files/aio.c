@@ -285,6 +285,9 @@ int main(void)
     transfers();
     several();
     waiting();
+    // A child that has the page has no context there.
+    REQUIRE(madvise((void *)context, 4096, MADV_DOFORK) == 0);
+    CHECK_CHILD("in a child that has the page", CHECK("events", io_getevents(context, 0, 0, NULL, NULL)));
     CHECK_TRUE("counted", number_in("/proc/sys/fs/aio-nr") >= 16);
     CHECK("as many as may be", number_in("/proc/sys/fs/aio-max-nr") >= 65536 ? 1 : 0);
     CHECK("destroy", io_destroy(context));
